@@ -5,7 +5,7 @@
     "target_name": "farkv",
     "sources": ["<!@(node -p \"require('fs').readdirSync('native',{recursive:true}).filter(f=>f.endsWith('.c')&&!f.startsWith('test/')).map(f=>'native/'+f).join(' ')\")"],
     "defines": ["_GNU_SOURCE", "NAPI_VERSION=8"],
-    "cflags": ["-std=c11", "-fno-strict-aliasing", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-pthread"],
+    "cflags": ["-include", "../native/node/old-glibc.h", "-std=c11", "-fno-strict-aliasing", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-pthread"],
     "cflags!": ["-O3"],
     "libraries": ["-ldl"],
     "conditions": [

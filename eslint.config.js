@@ -46,6 +46,7 @@ export default tseslint.config(
   ),
   forbid(['net/**/*.ts'], [{ regex: '/(server|client|native|bench|test)/', message: 'net imports core only' }]),
   forbid(['client/**/*.ts'], [{ regex: '/(server|bench|test)/', message: 'client imports core, net and native only' }]),
+  forbid(['adapters/**/*.ts'], [{ regex: '/(server|bench|test)/', message: 'adapters import client and core only' }]),
   forbid(
     ['server/**/*.ts'],
     [

@@ -75,6 +75,8 @@ export class DemoCluster {
         id,
         '--listen',
         address,
+        '--fabric-listen',
+        '127.0.0.1:0',
         '--peers',
         peers,
         '--data-dir',

@@ -2,25 +2,23 @@
  * The AbortSignals of unsettled operations: one listener for each signal, however many operations share it, and none
  * once they are settled.
  */
-import type { Pending } from './pending.js';
-
-interface Watched {
-  readonly operations: Set<Pending<unknown>>;
+interface Watched<T> {
+  readonly operations: Set<T>;
   readonly listener: () => void;
 }
 
-export class AbortWatch {
-  readonly #signals = new Map<AbortSignal, Watched>();
-  readonly #abort: (operation: Pending<unknown>) => void;
+export class AbortWatch<T> {
+  readonly #signals = new Map<AbortSignal, Watched<T>>();
+  readonly #abort: (operation: T) => void;
 
-  constructor(abort: (operation: Pending<unknown>) => void) {
+  constructor(abort: (operation: T) => void) {
     this.#abort = abort;
   }
 
-  add(operation: Pending<unknown>, signal: AbortSignal): void {
+  add(operation: T, signal: AbortSignal): void {
     let watched = this.#signals.get(signal);
     if (watched === undefined) {
-      const operations = new Set<Pending<unknown>>();
+      const operations = new Set<T>();
       const listener = () => {
         for (const each of [...operations]) this.#abort(each);
       };
@@ -30,7 +28,7 @@ export class AbortWatch {
     watched.operations.add(operation);
   }
 
-  remove(operation: Pending<unknown>, signal: AbortSignal): void {
+  remove(operation: T, signal: AbortSignal): void {
     const watched = this.#signals.get(signal);
     if (watched?.operations.delete(operation) !== true || watched.operations.size > 0) return;
     signal.removeEventListener('abort', watched.listener);

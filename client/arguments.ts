@@ -3,6 +3,7 @@
  * checked by the native side, which answers at once.
  */
 import { unknownName } from '../core/nearest.js';
+import { KEEP_TTL } from '../native/native-client.js';
 import { argumentError } from './errors.js';
 
 export interface ReadOptions {
@@ -18,10 +19,28 @@ export interface WriteOptions extends ReadOptions {
   readonly flags?: number;
 }
 
+export interface NewEntryOptions extends ReadOptions {
+  /** Of a new entry; one that is there keeps its own. By default a new one never expires. */
+  readonly ttlMs?: number;
+}
+
+export interface SwapOptions extends ReadOptions {
+  /** The entry expires so many milliseconds after now; null: never. By default it expires when it would have. */
+  readonly ttlMs?: number | null;
+  /** 32 bits of the caller's; by default 0, for update those that are there. */
+  readonly flags?: number;
+}
+
+export interface TouchOptions extends ReadOptions {
+  /** The entry expires so many milliseconds after now; null, or none: never. */
+  readonly ttlMs?: number | null;
+}
+
 type OptionNames = ReadonlySet<string>;
 
 export const READ_OPTIONS: OptionNames = new Set<keyof ReadOptions>(['timeoutMs', 'signal']);
 export const WRITE_OPTIONS: OptionNames = new Set<keyof WriteOptions>(['timeoutMs', 'signal', 'ttlMs', 'flags']);
+export const NEW_ENTRY_OPTIONS: OptionNames = new Set<keyof NewEntryOptions>(['timeoutMs', 'signal', 'ttlMs']);
 export const SYNC_OPTIONS: OptionNames = new Set<keyof ReadOptions>(['timeoutMs']);
 
 /** A `ttl` that nobody reads would be an entry that never expires, so what is not known is refused. */
@@ -33,8 +52,8 @@ export function checkOptions(options: unknown, known: OptionNames): void {
   }
 }
 
-/** A little under 9,000 years: expiry is 48 bits of milliseconds. */
-const TTL_MAX = 2 ** 47;
+/** FKV_TTL_MAX of native/wire/wire.h: 2,230 years. */
+const TTL_MAX = 2 ** 46;
 
 export function checkTimeout(value: unknown): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > 2 ** 31 - 1) {
@@ -56,12 +75,29 @@ export function checkTtl(value: unknown): number {
   return value;
 }
 
+/** Of a change of a present entry: without one, its own stays. */
+export function checkTtlOfSwap(value: unknown): number {
+  return value === undefined ? KEEP_TTL : value === null ? 0 : checkTtl(value);
+}
+
+/** The number that is added. */
+export function checkBy(value: unknown): bigint {
+  const by = typeof value === 'number' && Number.isSafeInteger(value) ? BigInt(value) : value;
+  if (typeof by !== 'bigint' || by !== BigInt.asIntN(64, by))
+    throw argumentError('by is an integer: a number to 2^53 - 1, or a bigint of 64 bits with its sign');
+  return by;
+}
+
 export function checkFlags(value: unknown): number {
   if (value === undefined) return 0;
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > 2 ** 32 - 1) {
     throw argumentError('flags is an integer from 0 to 4294967295');
   }
   return value;
+}
+
+export function checkFunction(value: unknown): void {
+  if (typeof value !== 'function') throw argumentError('update takes a function of the present value');
 }
 
 export function checkVersion(value: unknown): bigint {

@@ -282,13 +282,18 @@ function take(sink: Sink, i: number, status: number, completion: Completion): vo
 
 const asBytes: ValueReader<Buffer> = { copies: false, read: (bytes) => bytes };
 
-/** One error for a batch: the code of the first key's that failed, all of them in an AggregateError as its cause. */
+/** The cause of a batch's error: `errors[i]` is that of the key, or item, with the number `indexes[i]`. */
+export interface BatchFailures extends AggregateError {
+  readonly indexes: readonly number[];
+}
+
+/** One error for a batch: the code of the first key's that failed, all of them in its cause. */
 export function batchError(failures: readonly BatchFailure[], keys: number): FarkvError {
-  const errors = [...failures].sort((a, b) => a.index - b.index).map(({ error }) => error);
+  const sorted = [...failures].sort((a, b) => a.index - b.index);
+  const errors = sorted.map(({ error }) => error);
   const [first] = errors;
   const code = first instanceof FarkvError ? first.code : 'ERR_INTERNAL';
   const text = first instanceof Error ? first.message : String(first);
-  return new FarkvError(code, `${errors.length} of ${keys} keys failed; the first: ${text}`, {
-    cause: new AggregateError(errors),
-  });
+  const cause: BatchFailures = Object.assign(new AggregateError(errors), { indexes: sorted.map(({ index }) => index) });
+  return new FarkvError(code, `${errors.length} of ${keys} keys failed; the first: ${text}`, { cause });
 }

@@ -1,3 +1,4 @@
+import type { BatchFailures } from './batch-reads.js';
 import test from 'ava';
 import { setImmediate as turn } from 'node:timers/promises';
 import { ABSENT } from './batch-reads.js';
@@ -184,5 +185,31 @@ test('putMany fails after all have ended, with all failures in its cause', async
     (cause as AggregateError).errors.map((e) => (e as FarkvError).code),
     ['ERR_KEY_INVALID', 'ERR_ARGUMENT'],
   );
+  t.deepEqual((cause as BatchFailures).indexes, [1, 3]);
   t.deepEqual(native.log, ['put 0/a ttl 0 flags 0 codec 0', 'put 0/b ttl 500 flags 3 codec 0']);
+});
+
+test('deleteMany counts what was there, also of keys that had to wait or that a signal may end', async (t) => {
+  const { native, kv, settle } = setup({ direct: false, maxQueued: 5000 });
+  const keys = Array.from({ length: 3000 }, (_, i) => `k${i}`);
+  for (const key of keys) native.store(key, Buffer.from('x'));
+  const given = [...keys, 'none', 'k0'];
+  const all = kv.deleteMany(given);
+  given.fill('none');
+  await settle();
+  t.is(await all, 3000);
+  t.is(native.entries.size, 0);
+  native.store('a', Buffer.from('x'));
+  const watched = kv.deleteMany(['a', 'b'], { signal: new AbortController().signal });
+  await settle();
+  t.is(await watched, 1);
+  native.store('a', Buffer.from('x'));
+  const failed = t.throwsAsync(kv.deleteMany(['a', '', 'b']), {
+    code: 'ERR_KEY_INVALID',
+    message: /^1 of 3 keys failed/,
+  });
+  await settle();
+  await failed;
+  t.is(native.entries.size, 0);
+  await t.throwsAsync(kv.deleteMany('a' as never), { code: 'ERR_ARGUMENT' });
 });

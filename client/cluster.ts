@@ -10,7 +10,7 @@ import type { ClientMap } from '../core/protocol/messages.js';
 import { addon } from '../native/addon.js';
 import type { NativeClient, NativeClientEvent } from '../native/native-client.js';
 import { Deadline } from '../net/deadline.js';
-import { BatchPuts } from './batch-puts.js';
+import { BatchChanges } from './batch-changes.js';
 import { BatchReads } from './batch-reads.js';
 import { ControlConnection } from './control-connection.js';
 import { FarkvError } from './errors.js';
@@ -27,12 +27,15 @@ const STALE_MAP_MS = 2000;
 /** Refusals that no waiting mends: when every server answers with one, connect fails at once. */
 const FINAL = new Set(['ERR_UNAUTHORIZED', 'ERR_PROTOCOL_VERSION', 'ERR_CONFIG', 'ERR_ADDRESS_INVALID']);
 
+/** Where every server refuses connections, connect looks for so long: one may be starting. */
+const NOBODY_MS = 1000;
+
 /** What there is once the first map has come. */
 export interface Parts {
   readonly native: NativeClient;
   readonly operations: Operations;
   readonly batches: BatchReads;
-  readonly puts: BatchPuts;
+  readonly changes: BatchChanges;
   readonly scanner: Scanner;
 }
 
@@ -58,6 +61,9 @@ export class Cluster {
   #mapEpoch = -1;
   #mapAt = 0;
   #controlErrors: readonly FarkvError[] = [];
+  #begunAt = 0;
+  /** The cluster whose map came last, if it is another one than the client's. */
+  #stranger: string | undefined;
   #closed = false;
 
   constructor(settings: Settings) {
@@ -95,6 +101,7 @@ export class Cluster {
     if (signal?.aborted === true) throw abortError(signal);
     signal?.addEventListener('abort', aborted, { once: true });
     const deadline = new Deadline(connectTimeoutMs, () => this.#timeIsOver());
+    this.#begunAt = performance.now();
     this.#control.start();
     try {
       const parts = await this.#open;
@@ -140,6 +147,8 @@ export class Cluster {
     if (this.#closed || map.clusterId === '' || map.shards.length === 0) return;
     // A server that is behind the one before it brings nothing new.
     if (map.mapEpoch < this.#mapEpoch) return;
+    const own = this.#routes.identity?.clusterId;
+    this.#stranger = own === undefined || own === map.clusterId ? undefined : map.clusterId;
     const { owners, routes } = this.#routes.update(map);
     const parts = (this.#parts ??= this.#start(map));
     parts.native.setReplicated(map.replicated === true);
@@ -156,16 +165,7 @@ export class Cluster {
 
   #start(map: ClientMap): Parts {
     if (this.#ticket === undefined) throw new FarkvError('ERR_PROTOCOL', 'a map came without a ticket');
-    const {
-      timeoutMs,
-      maxOutstanding,
-      maxQueued,
-      putSpinUs,
-      getSpinUs,
-      busyPollUs,
-      cachedLocations,
-      unavailableAfterMs,
-    } = this.#settings;
+    const { timeoutMs, maxOutstanding, maxQueued, polling, cachedLocations, unavailableAfterMs } = this.#settings;
     const shards = shardRange(map);
     const native = new addon.NativeClient({
       hashSeed: Buffer.from(map.hashSeed, 'hex'),
@@ -174,9 +174,7 @@ export class Cluster {
       ticket: this.#ticket,
       timeoutMs,
       maxOutstanding,
-      putSpinUs,
-      getSpinUs,
-      busyPollUs,
+      polling,
       cachedLocations,
       unavailableMs: Number.isFinite(unavailableAfterMs) ? unavailableAfterMs : 0,
       onReady: () => this.#parts?.operations.drain(),
@@ -186,16 +184,23 @@ export class Cluster {
       native,
       new ValueMemory(),
       maxQueued,
-      (shard) => this.#routes.explain(shard),
+      (shard) => this.#explain(shard),
       this.#access,
     );
     return {
       native,
       operations,
       batches: new BatchReads(native, operations),
-      puts: new BatchPuts(native, operations),
+      changes: new BatchChanges(native, operations),
       scanner: new Scanner(operations, shards),
     };
+  }
+
+  #explain(shard: number): string {
+    const own = this.#routes.identity?.clusterId ?? '';
+    return this.#stranger === undefined
+      ? this.#routes.explain(shard)
+      : `the cluster of this client, ${own}, is gone: ${this.#settings.servers.join(', ')} has a new one, ${this.#stranger}. Connect again; a server keeps its cluster with --data-dir`;
   }
 
   #newTicket(ticket: Uint8Array): void {
@@ -206,9 +211,16 @@ export class Cluster {
   #roundFailed(errors: readonly FarkvError[]): void {
     this.#controlErrors = errors;
     const [first] = errors;
-    if (first !== undefined && this.#parts === undefined && errors.every((error) => FINAL.has(error.code))) {
+    if (first === undefined || this.#parts !== undefined) return;
+    if (errors.every((error) => FINAL.has(error.code)))
       this.#fail(new FarkvError(first.code, this.#describe('no server accepts this client', errors), { cause: first }));
-    }
+    else if (errors.every(isRefused) && performance.now() - this.#begunAt >= NOBODY_MS) this.#nobodyListens(errors);
+  }
+
+  #nobodyListens(errors: readonly FarkvError[]): void {
+    this.#fail(
+      new FarkvError('ERR_DISCONNECTED', this.#describe('no server listens there', errors), { cause: errors[0] }),
+    );
   }
 
   // ---------------------------------------------------------------- what the native side says
@@ -271,6 +283,8 @@ export class Cluster {
         .join('; ');
       const text = `no server's data plane could be reached within ${connectTimeoutMs} ms`;
       this.#fail(new FarkvError('ERR_TIMEOUT', why === '' ? `${text}: no shard has an owner yet` : `${text} (${why})`));
+    } else if (this.#controlErrors.length > 0 && this.#controlErrors.every(isRefused)) {
+      this.#nobodyListens(this.#controlErrors);
     } else {
       const [cause] = this.#controlErrors;
       this.#fail(
@@ -298,6 +312,11 @@ export class Cluster {
     const reasons = [...new Set(errors.map((error) => error.message))].join('; ');
     return `${what} (${this.#settings.servers.join(', ')})${reasons === '' ? '' : `: ${reasons}`}`;
   }
+}
+
+/** The machine answered, and nobody listens on the port. */
+function isRefused({ cause }: FarkvError): boolean {
+  return (cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED';
 }
 
 function isServer(address: string): boolean {

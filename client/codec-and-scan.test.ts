@@ -1,6 +1,6 @@
 import test from 'ava';
-import { resolveCodec } from './client.js';
-import type { Codec } from './codec.js';
+import { runInNewContext } from 'node:vm';
+import { bufferCodec, encodeWith, msgpackCodec, resolveCodec, type Codec } from './codec.js';
 import { setup } from '../test/support/keyspace.js';
 
 test('msgpack values come back as they were; another codec refuses them; buffer reads their bytes', async (t) => {
@@ -22,12 +22,46 @@ test('msgpack values come back as they were; another codec refuses them; buffer 
     t.deepEqual(await typed.get('v'), value);
   }
   await t.throwsAsync(typed.put('v', undefined), { code: 'ERR_ARGUMENT', message: /undefined/ });
-  await t.throwsAsync(typed.put('v', Symbol('v')), { code: 'ERR_ARGUMENT' });
   t.true(Buffer.isBuffer(await kv.get('v')));
   native.store('plain', Buffer.from('plain bytes'));
-  await t.throwsAsync(typed.get('plain'), { code: 'ERR_CORRUPT', message: /written with codec 0/ });
+  await t.throwsAsync(typed.get('plain'), {
+    code: 'ERR_CODEC',
+    message: /written with the codec "buffer" \(number 0\).*reads with "msgpack" \(number 1\)/,
+  });
   native.store('broken', Buffer.from([0x92, 0xa5]), 1);
   await t.throwsAsync(typed.get('broken'), { code: 'ERR_CORRUPT', message: /could not decode/ });
+});
+
+test('values made in another realm are stored as those of this one are', (t) => {
+  const codec = msgpackCodec<unknown>();
+  const back = (source: string): unknown => codec.decode(Buffer.from(codec.encode(runInNewContext(source))));
+  t.deepEqual(back('new Map([["a", { b: 1 }]])'), { a: { b: 1 } });
+  t.deepEqual(back('({ of: [new Set([1, 2]), new Date(5000), /x+/gi, new Float64Array([1.5])] })'), {
+    of: [new Set([1, 2]), new Date(5000), /x+/gi, new Float64Array([1.5])],
+  });
+  const error = back('new TypeError("why")');
+  t.true(error instanceof TypeError && error.message === 'why');
+  t.deepEqual(back('new Uint8Array([1, 2])'), new Uint8Array([1, 2]));
+  t.deepEqual(back('({ a: [1, null, "x"] })'), { a: [1, null, 'x'] });
+  t.throws(() => codec.encode(runInNewContext('Promise.resolve(1)')), { code: 'ERR_ARGUMENT' });
+  t.deepEqual(Buffer.from(encodeWith(bufferCodec, runInNewContext('new Uint8Array([7])'))), Buffer.from([7]));
+});
+
+test('what MessagePack would store nothing of is refused, by every call that stores', async (t) => {
+  const { kv } = setup();
+  const typed = kv.withCodec('msgpack');
+  const codec = msgpackCodec<unknown>();
+  for (const [nothing, what] of [
+    [Symbol('v'), /symbol/],
+    [() => 1, /function/],
+    [{ of: [() => 1] }, /function/],
+    [Promise.resolve(1), /await/],
+  ] as const) {
+    t.throws(() => encodeWith(codec, nothing), { code: 'ERR_ARGUMENT', message: what });
+    await t.throwsAsync(typed.put('v', nothing), { code: 'ERR_ARGUMENT', message: what });
+    await t.throwsAsync(typed.putMany([{ key: 'v', value: nothing }]), { message: what });
+    await t.throwsAsync(typed.compareAndSwap('v', 0n, nothing), { message: what });
+  }
 });
 
 test('a decoded msgpack value does not lie in memory that is used again', async (t) => {
@@ -77,8 +111,8 @@ test('a codec of the program may call the client while it decodes', async (t) =>
 
 test('codecs are checked', (t) => {
   const codec = (id: number) => ({ id, name: 'mine', encode: (v: string) => Buffer.from(v), decode: String });
-  t.notThrows(() => resolveCodec(codec(16)));
-  for (const id of [-1, 2, 15, 256, 1.5]) t.throws(() => resolveCodec(codec(id)), { code: 'ERR_ARGUMENT' });
+  for (const id of [0, 1, 2, 16]) t.notThrows(() => resolveCodec(codec(id)));
+  for (const id of [-1, 3, 15, 256, 1.5]) t.throws(() => resolveCodec(codec(id)), { code: 'ERR_ARGUMENT' });
   t.throws(() => resolveCodec({ id: 16, name: 'x' } as never), { code: 'ERR_ARGUMENT' });
 });
 

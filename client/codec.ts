@@ -6,10 +6,14 @@
  *   msgpack  1   anything that msgpackr encodes: objects, arrays, numbers, text, Buffers, Dates, Sets, bigints (a Map
  *                comes back as an object)
  *
- * Numbers 2 to 15 are kept for farkv; a codec of your own takes one from 16 to 255.
+ *   hash     2   fields of a hash of the Redis gateway (native/wire/fields.h): the SDK reads and writes them as bytes
+ *
+ * Numbers 3 to 15 are kept for farkv; a codec of your own takes one from 16 to 255.
  */
 import { Packr } from 'msgpackr';
+import { types } from 'node:util';
 import { argumentError, FarkvError } from './errors.js';
+import './other-realms.js';
 
 export interface Codec<In, Out = In> {
   /** 16 to 255; stored with each value. */
@@ -33,7 +37,7 @@ export const bufferCodec: Codec<BufferValue, Buffer> = {
   name: 'buffer',
   encode: (value: unknown) => {
     if (typeof value === 'string') return Buffer.from(value);
-    if (value instanceof Uint8Array) return value;
+    if (types.isUint8Array(value)) return value;
     const what = value === null ? 'null' : typeof value;
     throw argumentError(
       `with the codec "buffer" a value is a Buffer, a Uint8Array or text, not ${what}; for other values use the codec "msgpack"`,
@@ -42,9 +46,22 @@ export const bufferCodec: Codec<BufferValue, Buffer> = {
   decode: (bytes) => bytes,
 };
 
+/** msgpackr asks it what a function is to be written as, wherever in the value one stands; it would write `undefined`. */
+function writeFunction(): never {
+  throw argumentError('a function cannot be stored; what the codec "msgpack" stores are data: objects, numbers, text');
+}
+
 /** Plain MessagePack without records, so that every language and every version can read it. */
 function newPackr(): Packr {
-  return new Packr({ useRecords: false, mapsAsObjects: true, moreTypes: true, copyBuffers: true });
+  const packr = new Packr({ useRecords: false, mapsAsObjects: true, moreTypes: true, copyBuffers: true });
+  return Object.assign(packr, { writeFunction });
+}
+
+/** What MessagePack would take and store nothing of. */
+function checkStorable(value: unknown): void {
+  if (value === undefined) throw argumentError('undefined cannot be stored: get returns it for a missing key');
+  if (types.isPromise(value)) throw argumentError('a promise cannot be stored: await it first');
+  if (typeof value === 'symbol') throw argumentError('a symbol cannot be stored');
 }
 
 /** A codec for values of the type T. T is what you say it is: farkv does not check what another client wrote. */
@@ -55,23 +72,35 @@ export function msgpackCodec<T>(): Codec<T> {
     name: 'msgpack',
     copies: true,
     encode: (value) => {
-      if (value === undefined) throw argumentError('undefined is not a value: get returns it for a missing key');
+      checkStorable(value);
       return packr.pack(value);
     },
     decode: (bytes) => packr.unpack(bytes) as T,
   };
 }
 
-/** Checks a codec that a program brings. */
+/** By number. */
+const NAMES: readonly string[] = ['buffer', 'msgpack', 'hash'];
+
+/** Checks a codec that a program brings; one with a number of farkv's own reads and writes those values its way. */
 export function checkCodec<In, Out>(codec: Codec<In, Out>): Codec<In, Out> {
   const { id, name } = codec;
   if (!Number.isInteger(id) || id < 0 || id > 255)
     throw argumentError('the id of a codec is an integer from 16 to 255');
-  if (id < 16 && id !== bufferCodec.id && id !== 1)
-    throw argumentError(`codec ids 2 to 15 are kept for farkv; ${name} has ${id}`);
+  if (id < 16 && NAMES[id] === undefined)
+    throw argumentError(`codec ids ${NAMES.length} to 15 are kept for farkv; ${name} has ${id}`);
   if (typeof codec.encode !== 'function' || typeof codec.decode !== 'function')
     throw argumentError('a codec has encode and decode');
   return codec;
+}
+
+/** Of a change that the owner computes: it knows bytes, and no codec. */
+export function checkRaw(codec: Codec<never, unknown>, call: string): void {
+  if (codec.id === bufferCodec.id) return;
+  throw new FarkvError(
+    'ERR_CODEC',
+    `${call} changes values of the codec "buffer", and this view has ${codecText(codec.id, codec.name)}: use withCodec('buffer')`,
+  );
 }
 
 /** encode, with whatever it throws made an error of farkv's. */
@@ -83,16 +112,21 @@ export function encodeWith<In, Out>(codec: Codec<In, Out>, value: In): Uint8Arra
     if (cause instanceof FarkvError) throw cause;
     throw argumentError(`the codec ${codec.name} could not encode the value`, cause);
   }
-  if (!(bytes instanceof Uint8Array)) throw argumentError(`the codec ${codec.name} did not encode to bytes`);
+  if (!types.isUint8Array(bytes)) throw argumentError(`the codec ${codec.name} did not encode to bytes`);
   return bytes;
+}
+
+function codecText(id: number, name = NAMES[id]): string {
+  return name === undefined ? `number ${id}` : `"${name}" (number ${id})`;
 }
 
 /** decode, after a look at which codec wrote the value. */
 export function decodeWith<In, Out>(codec: Codec<In, Out>, bytes: Buffer, written: number): Out {
   if (written !== codec.id && codec.id !== bufferCodec.id) {
     throw new FarkvError(
-      'ERR_CORRUPT',
-      `the value was written with codec ${written}, this client reads with ${codec.id} (${codec.name})`,
+      'ERR_CODEC',
+      `the value was written with the codec ${codecText(written)}, and this client reads with ${codecText(codec.id, codec.name)}: ` +
+        'connect or withCodec takes the codec; "buffer" reads the bytes of every value',
     );
   }
   try {
@@ -101,4 +135,13 @@ export function decodeWith<In, Out>(codec: Codec<In, Out>, bytes: Buffer, writte
     if (cause instanceof FarkvError) throw cause;
     throw new FarkvError('ERR_CORRUPT', `the codec ${codec.name} could not decode the value`, { cause });
   }
+}
+
+/** A codec by its name, or one of the program's own. */
+export function resolveCodec(codec: 'buffer' | 'msgpack' | Codec<never, unknown> | undefined): Codec<never, unknown> {
+  if (codec === undefined || codec === 'buffer') return bufferCodec;
+  if (codec === 'msgpack') return msgpackCodec<unknown>();
+  if (typeof codec !== 'object')
+    throw argumentError('codec is "buffer", "msgpack" or an object { id, name, encode, decode }');
+  return checkCodec(codec);
 }

@@ -5,15 +5,17 @@
  *     await connect(['db1:7400', 'db2:7400'])
  *     await connect<User>({ servers: 'db1:7400,db2:7400', codec: 'msgpack' })
  */
-import { Client, resolveCodec } from './client.js';
-import type { BufferValue, Codec } from './codec.js';
+import { Client } from './client.js';
+import { resolveCodec, type BufferValue, type Codec } from './codec.js';
 import { parseOptions, type ConnectOptions, type Servers } from './options.js';
 import { Cluster } from './cluster.js';
+import { argumentError } from './errors.js';
 
 /**
  * Connects to a cluster. Resolves when its data planes can be used; rejects with a FarkvError: ERR_CONFIG and
  * ERR_ADDRESS_INVALID for options, ERR_UNAUTHORIZED, ERR_PROTOCOL_VERSION, ERR_UNSUPPORTED when no transport can be
- * used, ERR_TIMEOUT when nobody answers.
+ * used, ERR_DISCONNECTED, within about a second, when every server's machine says that nobody listens there, ERR_TIMEOUT
+ * when nobody answers.
  *
  * The codec decides what values are: Buffers (the default), anything that MessagePack holds (`connect<User>({ codec:
  * 'msgpack', ... })`), or what a codec of your own makes of bytes.
@@ -27,7 +29,10 @@ export function connect<In, Out>(
 ): Promise<Client<In, Out>>;
 export async function connect(
   options: Servers | (ConnectOptions & { readonly codec?: 'buffer' | 'msgpack' | Codec<never, unknown> | undefined }),
+  ...more: never[]
 ): Promise<Client<never, unknown>> {
+  if (more.length > 0)
+    throw argumentError("connect takes one argument: connect({ servers: '127.0.0.1:7400', codec: 'msgpack' })");
   const settings = parseOptions(options);
   const codec = resolveCodec(typeof options === 'object' && 'codec' in options ? options.codec : undefined);
   const cluster = new Cluster(settings);

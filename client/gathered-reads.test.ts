@@ -24,9 +24,9 @@ test('GETs that are asked for side by side are posted in crossings of many, each
 });
 
 test('crossings share what is in flight evenly: neither many small ones nor one that leaves the owner waiting', async (t) => {
-  t.deepEqual([1, 32, 33, 64, 100, 124, 125, 1000].map(crossingOf), [32, 32, 17, 32, 50, 62, 42, 50]);
+  t.deepEqual([1, 15, 16, 33, 64, 100, 124, 125, 1000].map(crossingOf), [32, 32, 8, 17, 32, 50, 62, 42, 50]);
   for (let n = 1; n < 5000; n++)
-    t.true(crossingOf(n) >= 17 && crossingOf(n) <= 64 && (n <= GATHER || 2 * crossingOf(n) <= n + 1), String(n));
+    t.true(crossingOf(n) >= 8 && crossingOf(n) <= 64 && (n < 16 || 2 * crossingOf(n) <= n + 1), String(n));
   const { native, kv, settle } = await gathering();
   const ask = (): Promise<unknown> => Promise.all(Array.from({ length: 100 }, (_, i) => kv.get(`k${i}`)));
   const first = ask();

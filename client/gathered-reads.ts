@@ -18,14 +18,16 @@ import type { PendingRead } from './pending.js';
 const ID: number = CompletionField.Id;
 const STATUS: number = CompletionField.Status;
 
-/** A crossing while nothing is known of how many are in flight, and where they are fewer. */
+/** A crossing while nothing is known of how many are in flight. */
 export const GATHER = 32;
+/** In flight, from which on halves are worth a doorbell each. */
+const HALVES = 16;
 /** As many GETs as are worth a doorbell of their own. */
 const WORTHWHILE = 50;
 const GATHER_MAX = 64;
 /** Equal parts, at least two, so that neither side waits for the whole of the other's work. */
 export function crossingOf(inFlight: number): number {
-  if (inFlight <= GATHER) return GATHER;
+  if (inFlight < HALVES) return GATHER;
   return Math.min(GATHER_MAX, Math.ceil(inFlight / Math.max(2, Math.round(inFlight / WORTHWHILE))));
 }
 

@@ -40,6 +40,8 @@ const STATUS: number = CompletionField.Status;
 const BYTES: number = CompletionField.Bytes;
 
 const YIELD_BUDGET = 1024;
+/** Memory with its end as the place for a value: the native side takes no empty memory. */
+const NO_ROOM = Buffer.alloc(1);
 
 /** How long an operation may take, and what may end it earlier. */
 export interface Limits {
@@ -56,7 +58,8 @@ export class Operations {
   readonly #atOnce: AnswerAtOnce;
   readonly #explain: (shard: number) => string;
   readonly #access: { readonly readOnly: boolean };
-  readonly #aborts = new AbortWatch((operation) => this.#abort(operation));
+  readonly #aborts = new AbortWatch<Pending<unknown>>((operation) => this.#abort(operation));
+  readonly #atEnd = new Set<(error: FarkvError) => void>();
   readonly #gathered: GatheredReads;
   #flushing = false;
   #yieldBudget = YIELD_BUDGET;
@@ -121,6 +124,20 @@ export class Operations {
     this.#flushSoon();
     this.#gathered.add(operation as PendingRead<unknown>, key, timeoutMs);
     return operation.promise;
+  }
+
+  /** A GET for what is stored beside the value: where it is answered at once, none of the value is copied. */
+  look<T>(space: number, key: Key, reader: ValueReader<T>, limits: Limits): Promise<T | undefined> {
+    if (limits.signal?.aborted === true) return Promise.reject(abortError(limits.signal));
+    if (this.#gathered.on && typeof key === 'string' && limits.signal === undefined)
+      return this.#gather(space, key, reader, limits.timeoutMs);
+    const answer = this.#native.get(space, key, NO_ROOM, NO_ROOM.length, limits.timeoutMs);
+    if (answer >= PENDING_BASE) return this.#outstand(new PendingRead(space, key, reader), answer, limits);
+    if (answer >= 0 || answer === -Status.bufferTooSmall)
+      return this.#resolved(reader.read(NO_ROOM, this.#native.info, 0));
+    if (answer === -Status.notFound) return this.#resolved(undefined);
+    if (answer === -Status.busy) return this.#wait(new PendingRead(space, key, reader), limits);
+    return Promise.reject(this.failure(-answer, space, key));
   }
 
   /** A GET that spins until it is answered. */
@@ -337,9 +354,17 @@ export class Operations {
     if (!this.#draining) this.#end();
   }
 
+  /** Calls `end` when the client is closed, until the answer is called. */
+  whileOpen(end: (error: FarkvError) => void): () => void {
+    if (this.#closed) end(statusError(Status.closed));
+    else this.#atEnd.add(end);
+    return () => this.#atEnd.delete(end);
+  }
+
   #end(): void {
     if (this.#ended) return;
     this.#ended = true;
+    for (const end of this.#atEnd) end(statusError(Status.closed));
     const queued = [...this.#gathered.clear(), ...this.#queue.clear()];
     this.#native.close();
     this.drain();

@@ -3,8 +3,9 @@
  * `farkv://[token@]host:port[,host:port...]` (`farkvs://` for TLS), with options after a `?`:
  * farkv://db1,db2:7401?transport=tcp&strict=true.
  */
-import { formatHostPort, parseServerAddress, type HostPort } from '../core/address.js';
+import { parseClusterAddress, parseServerAddress, type ClusterAddress, type HostPort } from '../core/address.js';
 import { unknownName } from '../core/nearest.js';
+import { isPolling, POLLING, type Polling } from '../core/polling.js';
 import { trustSource, type Trust, type TrustSource } from '../net/tls.js';
 import { checkNamespace, checkTimeout } from './arguments.js';
 import { FarkvError } from './errors.js';
@@ -46,25 +47,11 @@ export interface ConnectOptions {
   /** Operations that may wait in that queue; more end with ERR_BUSY. Default 1,048,576. */
   readonly maxQueued?: number;
   /**
-   * How long a few changes (put, delete, compareAndSwap) may be polled for before the event loop goes on, microseconds;
-   * default
-   * 20. On one host it spares the sleep and the wake-up between request and reply; where replies take longer than that,
-   *     as of an owner that has
-   * to wait for this processor, polling stops by itself.
+   * Whether the client looks for answers before the event loop goes on. `auto`: for up to 50 us at a time, as long as
+   * they come within that time and nobody else needs the processor. `always`: until the first is there, for up to 100
+   * ms at a time. `never`: the event loop sleeps at once.
    */
-  readonly putSpinUs?: number;
-  /**
-   * How long a few GETs that were sent over tcp or verbs may be polled for before the event loop goes on, microseconds;
-   * default 20. On one host it spares the sleep and the wake-up between question and answer; where answers take longer
-   * than that, polling stops by itself.
-   */
-  readonly getSpinUs?: number;
-  /**
-   * tcp: for how long the kernel polls the network card for this client's sockets before it waits for an interrupt
-   * (SO_BUSY_POLL), microseconds; default 0: as the system is set. It takes CAP_NET_ADMIN and a card whose driver can;
-   * elsewhere, and on the loopback device, it has no effect.
-   */
-  readonly busyPollUs?: number;
+  readonly polling?: Polling;
   /**
    * Entries whose place in the owner's memory is kept, so that a GET over tcp or verbs takes one READ and not two: 0
    * (none) to 268,435,456; default 262,144. Each takes 16 bytes, once it is used. Over shm, where a GET looks into the
@@ -88,9 +75,7 @@ export interface Settings {
   readonly namespace: number;
   readonly maxOutstanding: number;
   readonly maxQueued: number;
-  readonly putSpinUs: number;
-  readonly getSpinUs: number;
-  readonly busyPollUs: number;
+  readonly polling: Polling;
   readonly cachedLocations: number;
   readonly onEvent: (event: ClientEvent) => void;
   readonly signal: AbortSignal | undefined;
@@ -106,9 +91,7 @@ const IN_ADDRESS = [
   'namespace',
   'maxOutstanding',
   'maxQueued',
-  'putSpinUs',
-  'getSpinUs',
-  'busyPollUs',
+  'polling',
   'cachedLocations',
 ];
 const KNOWN = ['servers', 'token', 'tls', ...IN_ADDRESS, 'onEvent', 'signal', 'codec'];
@@ -117,39 +100,30 @@ function bad(text: string): FarkvError {
   return new FarkvError('ERR_CONFIG', text);
 }
 
-/** host and port of an address; the port may be left out. Throws ERR_ADDRESS_INVALID. */
-export function parseServer(text: string): HostPort {
+function asAddress<T>(read: () => T): T {
   try {
-    const address = parseServerAddress(text);
-    if (address.port > 0) return address;
-    throw new Error(`"${text}" has port 0, where nobody can listen`);
+    return read();
   } catch (cause) {
+    if (cause instanceof FarkvError) throw cause;
     throw new FarkvError('ERR_ADDRESS_INVALID', cause instanceof Error ? cause.message : 'not an address', { cause });
   }
 }
 
+/** host and port of an address; the port may be left out. Throws ERR_ADDRESS_INVALID. */
+export function parseServer(text: string): HostPort {
+  return asAddress(() => {
+    const address = parseServerAddress(text);
+    if (address.port > 0) return address;
+    throw new Error(`"${text}" has port 0, where nobody can listen`);
+  });
+}
+
 /** The parts of a farkv:// address; other texts are lists of host:port. */
-function readAddress(text: string): {
-  servers: string[];
-  token?: string;
-  tls?: boolean;
-  query: ReadonlyMap<string, string>;
-} {
-  const match = /^(farkvs?):\/\/(?:([^@/?]*)@)?([^/?]*)\/?(?:\?(.*))?$/.exec(text);
-  if (match === null && text.includes('://'))
-    throw new FarkvError('ERR_ADDRESS_INVALID', 'an address begins with farkv:// or farkvs://, or is host:port');
-  const hosts = (match?.[3] ?? text).split(',').map((host) => host.trim());
-  const servers = hosts.map((host) => formatHostPort(parseServer(host)));
-  const query = new Map(new URLSearchParams(match?.[4] ?? ''));
-  for (const name of query.keys())
+function readAddress(text: string): ClusterAddress {
+  const address = asAddress(() => parseClusterAddress(text, parseServer));
+  for (const name of address.query.keys())
     if (!IN_ADDRESS.includes(name)) throw bad(unknownName('option in the address', name, IN_ADDRESS));
-  const token = match?.[2] === undefined ? undefined : decodeURIComponent(match[2]);
-  return {
-    servers,
-    query,
-    ...(token === undefined ? {} : { token }),
-    ...(match?.[1] === 'farkvs' ? { tls: true } : {}),
-  };
+  return address;
 }
 
 function integer(name: string, value: unknown, low: number, high: number, byDefault: number): number {
@@ -189,10 +163,11 @@ export function parseOptions(given: Servers | ConnectOptions): Settings {
 }
 
 function check(o: Readonly<Record<string, unknown>>, servers: readonly string[]): Settings {
-  const { token, transport = 'auto', strict = false, onEvent, signal, tls } = o;
+  const { token, transport = 'auto', polling = 'auto', strict = false, onEvent, signal, tls } = o;
   if (token !== undefined && (typeof token !== 'string' || token === '' || token.length > 1024))
     throw bad('token is a text of at most 1024 characters');
   if (!isTransportChoice(transport)) throw bad(`transport is one of ${TRANSPORT_CHOICES.join(', ')}`);
+  if (!isPolling(polling)) throw bad(`polling is one of ${POLLING.join(', ')}`);
   if (typeof strict !== 'boolean') throw bad('strict is true or false');
   if (onEvent !== undefined && typeof onEvent !== 'function') throw bad('onEvent is a function');
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw bad('signal is an AbortSignal');
@@ -213,9 +188,7 @@ function check(o: Readonly<Record<string, unknown>>, servers: readonly string[])
     namespace: o.namespace === undefined ? 0 : checkNamespace(o.namespace),
     maxOutstanding: integer('maxOutstanding', o.maxOutstanding, 1, 65_536, 4096),
     maxQueued: integer('maxQueued', o.maxQueued, 0, 2 ** 31 - 1, 1 << 20),
-    putSpinUs: integer('putSpinUs', o.putSpinUs, 0, 1_000_000, 20),
-    getSpinUs: integer('getSpinUs', o.getSpinUs, 0, 1_000_000, 20),
-    busyPollUs: integer('busyPollUs', o.busyPollUs, 0, 1_000_000, 0),
+    polling,
     cachedLocations: integer('cachedLocations', o.cachedLocations, 0, 2 ** 28, 2 ** 18),
     onEvent: (onEvent as Settings['onEvent'] | undefined) ?? (() => undefined),
     signal,

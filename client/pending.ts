@@ -44,7 +44,7 @@ export abstract class Pending<T> {
   readonly #resolve: Resolve<T>;
   readonly #reject: Reject;
   #signal: AbortSignal | undefined;
-  #watch: AbortWatch | undefined;
+  #watch: AbortWatch<Pending<unknown>> | undefined;
 
   constructor(space: number, key: Key | undefined) {
     this.space = space;
@@ -93,7 +93,7 @@ export abstract class Pending<T> {
   }
 
   /** From now on the operation ends when the signal fires. */
-  watch(signal: AbortSignal, watch: AbortWatch): void {
+  watch(signal: AbortSignal, watch: AbortWatch<Pending<unknown>>): void {
     this.#signal = signal;
     this.#watch = watch;
     watch.add(this as Pending<unknown>, signal);
@@ -188,7 +188,7 @@ export function tooSmall(bytes: number, room: number): FarkvError {
 /** What became of a change, from its status and record; throws FarkvError. */
 export type ChangeOutcome<T> = (status: number, words: Uint32Array, at: number) => T;
 
-abstract class PendingChange<T> extends PendingOfKey<T> {
+export abstract class PendingChange<T> extends PendingOfKey<T> {
   readonly #outcome: ChangeOutcome<T>;
 
   constructor(space: number, key: Key, outcome: ChangeOutcome<T>) {
@@ -267,40 +267,63 @@ export class PendingSwap<T> extends PendingChange<T> {
   }
 }
 
-/** One step of a scan; `parse` reads the reply's body before its memory is used again. */
-export class PendingScan<T> extends Pending<T> {
-  readonly #shard: number;
-  readonly #cursor: bigint;
-  readonly #entries: number;
-  readonly #withValues: boolean;
+/** Where a step of a walk over a shard begins, and which keys it meets. */
+export interface StepOfShard {
+  readonly shard: number;
+  /** 0n: at the beginning; later what the step before answered. */
+  readonly cursor: bigint;
+  /** What keys begin with. */
+  readonly prefix?: Uint8Array | undefined;
+}
+
+/** One step of a walk over a shard; `parse` reads the reply before its memory is used again. */
+abstract class PendingStep<T> extends Pending<T> {
+  protected readonly step: StepOfShard;
   readonly #parse: (completion: Completion) => T;
 
-  constructor(
-    space: number,
-    shard: number,
-    cursor: bigint,
-    entries: number,
-    withValues: boolean,
-    parse: (completion: Completion) => T,
-  ) {
+  constructor(space: number, step: StepOfShard, parse: (completion: Completion) => T) {
     super(space, undefined);
-    this.#shard = shard;
-    this.#cursor = cursor;
-    this.#entries = entries;
-    this.#withValues = withValues;
+    this.step = step;
     this.#parse = parse;
   }
 
   override shard(): number {
-    return this.#shard;
-  }
-
-  post(native: NativeClient, timeoutMs: number): Answer {
-    return native.scan(this.space, this.#shard, this.#cursor, this.#entries, this.#withValues, timeoutMs);
+    return this.step.shard;
   }
 
   protected outcome(status: number, completion: Completion): T {
     if (status !== Status.ok && !completion.large) throw this.failure(status);
     return this.#parse(completion);
+  }
+}
+
+/** Lists entries: about `entries` of them. */
+export class PendingScan<T> extends PendingStep<T> {
+  readonly #entries: number;
+  readonly #withValues: boolean;
+
+  constructor(
+    space: number,
+    step: StepOfShard,
+    entries: number,
+    withValues: boolean,
+    parse: (completion: Completion) => T,
+  ) {
+    super(space, step, parse);
+    this.#entries = entries;
+    this.#withValues = withValues;
+  }
+
+  post(native: NativeClient, timeoutMs: number): Answer {
+    const { shard, cursor, prefix } = this.step;
+    return native.scan(this.space, shard, cursor, this.#entries, this.#withValues, timeoutMs, prefix);
+  }
+}
+
+/** Counts keys. */
+export class PendingTally<T> extends PendingStep<T> {
+  post(native: NativeClient, timeoutMs: number): Answer {
+    const { shard, cursor, prefix } = this.step;
+    return native.tally(this.space, shard, cursor, timeoutMs, prefix);
   }
 }

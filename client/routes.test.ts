@@ -1,8 +1,11 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import test from 'ava';
 import type { Member, Shard } from '../core/metadata/state.js';
 import type { ClientMap } from '../core/protocol/messages.js';
 import { Routes } from './routes.js';
-import { plan, TransportState, type LocalCapabilities, type Wish } from './transport.js';
+import { localCapabilities, plan, TransportState, type LocalCapabilities, type Wish } from './transport.js';
 
 const ANY: Wish = { choice: 'auto', strict: false, secure: false };
 const here: LocalCapabilities = { host: 'boot-1/mnt:[1]', providers: ['shm', 'tcp'], socketProblem: () => undefined };
@@ -221,4 +224,15 @@ test('the shards of a tenant begin where those of others end', (t) => {
   );
   t.regex(routes.explain(6), /shard 6 has no owner/);
   t.regex(routes.explain(5), /the owner of shard 5, s1/);
+});
+
+test('a socket that is not there is tried where its directory is: its server starts', (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'farkv-routes-'));
+  t.teardown(() => rmSync(directory, { recursive: true }));
+  const { socketProblem } = localCapabilities();
+  t.is(socketProblem(join(directory, 'g0.sock')), undefined);
+  t.regex(socketProblem(join(directory, 'elsewhere', 'g0.sock')) ?? '', /cannot be seen from here \(ENOENT\)/);
+  writeFileSync(join(directory, 'file'), '');
+  t.regex(socketProblem(join(directory, 'file')) ?? '', /is not a socket/);
+  t.regex(socketProblem(join(directory, 'file', 'g0.sock')) ?? '', /\(ENOTDIR\)/);
 });

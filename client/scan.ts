@@ -5,13 +5,14 @@
  * put or deleted meanwhile may come or not; one may come twice. A cursor is text that can be kept and given to any
  * client of the same cluster.
  */
+import { types } from 'node:util';
 import type { ShardRange } from '../core/metadata/tenants.js';
 import { argumentError, FarkvError } from './errors.js';
 import type { Completion } from './completion.js';
 import type { Limits, Operations } from './operations.js';
-import { PendingScan } from './pending.js';
+import { PendingScan, PendingTally, type StepOfShard } from './pending.js';
 import type { ReadOptions } from './arguments.js';
-import { EntryReader, type Entry, versionOf } from './value-reader.js';
+import { EntryReader, type Entry, resultOf, versionOf } from './value-reader.js';
 import { decodeWith, type Codec } from './codec.js';
 
 export const SCAN_OPTIONS: ReadonlySet<string> = new Set<keyof ScanOptions>([
@@ -20,6 +21,7 @@ export const SCAN_OPTIONS: ReadonlySet<string> = new Set<keyof ScanOptions>([
   'values',
   'batch',
   'cursor',
+  'prefix',
 ]);
 
 export interface ScanOptions extends ReadOptions {
@@ -27,9 +29,18 @@ export interface ScanOptions extends ReadOptions {
   readonly values?: boolean;
   /** About how many entries a page has; 1 to 4,096, default 256. */
   readonly batch?: number;
+  /** Only keys that begin with these bytes, or this text; the owners look. Its pages have the same prefix. */
+  readonly prefix?: string | Uint8Array;
   /** Where to go on: a page's cursor. */
   readonly cursor?: string;
 }
+
+export interface CountOptions extends ReadOptions {
+  /** Only keys that begin with these bytes, or this text. */
+  readonly prefix?: string | Uint8Array;
+}
+
+export const COUNT_OPTIONS: ReadonlySet<string> = new Set<keyof CountOptions>(['timeoutMs', 'signal', 'prefix']);
 
 export interface ScanKey {
   /** The key's bytes; `String(key)` where keys are text. */
@@ -60,6 +71,8 @@ export interface StoredEntry extends ScanKey {
   readonly bytes: Buffer | undefined;
 }
 
+/** FKV_KEY_MAX of native/table/layout.h. */
+export const KEY_MAX = 1024;
 /** Bytes of native/wire/wire.h fkv_scan_entry. */
 const HEADER = 32;
 
@@ -106,6 +119,10 @@ function parseStep(completion: Completion): ScanStep {
   return { entries: body === undefined ? [] : parseEntries(body), next };
 }
 
+function parseTally({ words, at }: Completion): { readonly counted: number; readonly next: bigint } {
+  return { counted: Number(resultOf(words, at)), next: versionOf(words, at) };
+}
+
 /** shard.cursor, the cursor in hexadecimal. */
 function parseCursor(text: unknown, { first, count }: ShardRange): { readonly shard: number; readonly cursor: bigint } {
   if (text === undefined) return { shard: first, cursor: 0n };
@@ -123,11 +140,18 @@ function checkBatch(batch: unknown): number {
   return batch;
 }
 
+/** Undefined: every key. A copy, since the caller may write over its own. */
+function prefixOf(prefix: unknown): Buffer | undefined {
+  if (prefix === undefined) return undefined;
+  if (typeof prefix !== 'string' && !types.isUint8Array(prefix))
+    throw argumentError('prefix is a text or a Uint8Array');
+  const bytes = Buffer.from(prefix as Uint8Array);
+  if (bytes.length > KEY_MAX) throw argumentError(`prefix has at most ${KEY_MAX} bytes`);
+  return bytes.length === 0 ? undefined : bytes;
+}
+
 /** Which entries of a shard. */
-export interface ScanOfShard {
-  readonly shard: number;
-  /** 0n begins. */
-  readonly cursor: bigint;
+export interface ScanOfShard extends StepOfShard {
   /** A namespace, or EVERY_NAMESPACE. */
   readonly space: number;
   /** About how many. */
@@ -146,8 +170,25 @@ export class Scanner {
   }
 
   /** One round trip to one shard. */
-  step({ space, shard, cursor, batch, values }: ScanOfShard, limits: Limits): Promise<ScanStep> {
-    return this.#operations.submit(new PendingScan(space, shard, cursor, batch, values, parseStep), limits);
+  step(scan: ScanOfShard, limits: Limits): Promise<ScanStep> {
+    return this.#operations.submit(new PendingScan(scan.space, scan, scan.batch, scan.values, parseStep), limits);
+  }
+
+  /** How many keys: the owners count them, some thousands in each round trip. */
+  async count(space: number, options: CountOptions, limits: Limits): Promise<number> {
+    const prefix = prefixOf(options.prefix);
+    const { first, count } = this.#shards;
+    let counted = 0;
+    for (let shard = first; shard < first + count; shard++) {
+      let cursor = 0n;
+      do {
+        const walk = new PendingTally(space, { shard, cursor, prefix }, parseTally);
+        const step = await this.#operations.submit(walk, limits);
+        counted += step.counted;
+        cursor = step.next;
+      } while (cursor !== 0n);
+    }
+    return counted;
   }
 
   async keys(space: number, options: ScanOptions, limits: Limits): Promise<ScanPage<ScanKey>> {
@@ -176,12 +217,14 @@ export class Scanner {
     limits: Limits,
   ): Promise<ScanPage<StoredEntry>> {
     const batch = checkBatch(options.batch);
+    const prefix = prefixOf(options.prefix);
     let { shard, cursor } = parseCursor(options.cursor, this.#shards);
     const end = this.#shards.first + this.#shards.count;
     const entries: StoredEntry[] = [];
     // Several steps where shards hold little: a page of a few entries would cost a round trip each.
     while (shard < end && entries.length < batch) {
-      const step = await this.step({ shard, cursor, space, batch: batch - entries.length, values: withValues }, limits);
+      const wanted = { batch: batch - entries.length, values: withValues, prefix };
+      const step = await this.step({ shard, cursor, space, ...wanted }, limits);
       for (const entry of step.entries) entries.push(entry);
       cursor = step.next;
       if (cursor === 0n) shard++;

@@ -6,7 +6,8 @@
  * follow in that order; with `strict` nothing follows: what cannot be reached so is not reached. The native side tries
  * a server's addresses in the order given here and tells which one it got.
  */
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { addressToUse } from '../core/metadata/data-address.js';
 import type { FabricAddress, Member } from '../core/metadata/state.js';
 import { isSameHost, PROVIDERS, type Provider, type TransportChoice } from '../core/providers.js';
@@ -75,7 +76,9 @@ function socketProblem(path: string): string | undefined {
       ? undefined
       : `the server runs as user ${found.uid}, this process as ${uid}`;
   } catch (error) {
-    return `its socket cannot be seen from here (${error instanceof Error && 'code' in error ? String(error.code) : 'unknown'})`;
+    // Its server starts, or has ended: it is tried, as any address is. Without the directory it never will be there.
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    return code === 'ENOENT' && existsSync(dirname(path)) ? undefined : `its socket cannot be seen from here (${code})`;
   }
 }
 

@@ -3,7 +3,18 @@
  * executed but one trivial test.
  */
 import test from 'ava';
-import type { BufferValue, Client, Codec, Entry, Keyspace, PreparedKey, ScanEntry, ScanKey, Swap } from './index.js';
+import type {
+  BufferValue,
+  Client,
+  Codec,
+  Entry,
+  Keyspace,
+  PreparedKey,
+  ScanEntry,
+  ScanKey,
+  Swap,
+  Updated,
+} from './index.js';
 import { connect } from './index.js';
 
 // Two generic functions are one type only if A and B are.
@@ -40,8 +51,14 @@ export async function checked(celsius: Codec<number, { readonly degrees: number 
   exactly<Client<User>>()(users);
   exactly<User | undefined>()(await users.get('k'));
   exactly<(User | undefined)[]>()(await users.getMany(['a', Buffer.from('b')]));
+  exactly<boolean>()(await users.has('k'));
+  exactly<number>()(await users.deleteMany(['k', prepared]));
+  exactly<number | null | undefined>()(await users.ttl('k'));
   exactly<number | Promise<number>>()(users.getManyInto(['a'], Buffer.alloc(1), new Uint32Array(2)));
   exactly<Entry<User> | undefined>()(await users.getEntry('k'));
+  exactly<Updated>()(await users.update('k', (user) => (user === undefined ? undefined : { name: user.name })));
+  // @ts-expect-error -- not a User
+  await users.update('k', () => 5);
   exactly<Swap>()(await users.compareAndSwap('k', 0n, { name: 'Ada' }));
   // @ts-expect-error -- not a User
   await users.put('k', { nome: 'Ada' });

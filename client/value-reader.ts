@@ -9,6 +9,8 @@ const CODEC: number = CompletionField.Codec;
 const USER_FLAGS: number = CompletionField.UserFlags;
 const VERSION_LOW: number = CompletionField.VersionLow;
 const VERSION_HIGH: number = CompletionField.VersionHigh;
+const RESULT_LOW: number = CompletionField.ResultLow;
+const RESULT_HIGH: number = CompletionField.ResultHigh;
 
 /** A value with what is stored beside it. */
 export interface Entry<T> {
@@ -17,6 +19,8 @@ export interface Entry<T> {
   readonly version: bigint;
   /** The 32 bits given to put. */
   readonly flags: number;
+  /** By the clock of its owner, milliseconds since 1970; undefined: it never expires. */
+  readonly expiresAtMs?: number | undefined;
 }
 
 export interface ValueReader<T> {
@@ -29,6 +33,23 @@ export interface ValueReader<T> {
 export function versionOf(words: Uint32Array, at: number): bigint {
   return (BigInt(words[at + VERSION_HIGH] ?? 0) << 32n) | BigInt(words[at + VERSION_LOW] ?? 0);
 }
+
+/** Of a change what it answers beside the version; of a read when the entry ends. */
+export function resultOf(words: Uint32Array, at: number): bigint {
+  return (BigInt(words[at + RESULT_HIGH] ?? 0) << 32n) | BigInt(words[at + RESULT_LOW] ?? 0);
+}
+
+/** Whether there is an entry: needs no byte of the value. */
+export const presence: ValueReader<boolean> = { copies: true, read: () => true };
+
+/** Milliseconds until the entry ends, by this host's clock; null: never. Needs no byte of the value. */
+export const timeLeft: ValueReader<number | null> = {
+  copies: true,
+  read: (_, words, at) => {
+    const ends = Number(resultOf(words, at));
+    return ends === 0 ? null : Math.max(0, ends - Date.now());
+  },
+};
 
 export class PlainReader<Out> implements ValueReader<Out> {
   readonly copies: boolean;
@@ -57,6 +78,8 @@ export class EntryReader<Out> implements ValueReader<Entry<Out>> {
     // The record first: a codec that calls the client has it overwritten.
     const version = versionOf(words, at);
     const flags = words[at + USER_FLAGS] ?? 0;
-    return { value: decodeWith(this.#codec, bytes, words[at + CODEC] ?? 0), version, flags };
+    const ends = Number(resultOf(words, at));
+    const value = decodeWith(this.#codec, bytes, words[at + CODEC] ?? 0);
+    return ends === 0 ? { value, version, flags } : { value, version, flags, expiresAtMs: ends };
   }
 }

@@ -33,3 +33,27 @@ export function parseServerAddress(value: unknown): HostPort {
 export function formatHostPort({ host, port }: HostPort): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
+
+/** What `farkv://[token@]host:port[,host:port...][?name=value&...]` says; `farkvs://` asks for TLS. */
+export interface ClusterAddress {
+  /** host:port each. */
+  readonly servers: readonly string[];
+  readonly token?: string;
+  readonly tls?: true;
+  readonly query: ReadonlyMap<string, string>;
+}
+
+/** Reads one, or a list of host:port; `server` reads one of those. Throws what it throws, or a plain Error. */
+export function parseClusterAddress(text: string, server: (text: string) => HostPort): ClusterAddress {
+  const match = /^(farkvs?):\/\/(?:([^@/?]*)@)?([^/?]*)\/?(?:\?(.*))?$/.exec(text);
+  if (match === null && text.includes('://'))
+    throw new Error('an address begins with farkv:// or farkvs://, or is host:port');
+  const hosts = (match?.[3] ?? text).split(',').map((host) => host.trim());
+  const token = match?.[2] === undefined ? undefined : decodeURIComponent(match[2]);
+  return {
+    servers: hosts.map((host) => formatHostPort(server(host))),
+    query: new Map(new URLSearchParams(match?.[4] ?? '')),
+    ...(token === undefined ? {} : { token }),
+    ...(match?.[1] === 'farkvs' ? { tls: true } : {}),
+  };
+}

@@ -11,6 +11,8 @@ export type ErrorCode =
   | 'ERR_TABLE_FULL'
   /** The shard has fewer copies in sync than a change needs; nothing was changed. */
   | 'ERR_TOO_FEW_COPIES'
+  /** The value, or the sum, of an increment is no signed 64-bit integer in decimal text; nothing was changed. */
+  | 'ERR_NOT_INTEGER'
   | 'ERR_BUSY'
   | 'ERR_NOT_OWNER'
   | 'ERR_SHARD_UNAVAILABLE'
@@ -22,6 +24,8 @@ export type ErrorCode =
   | 'ERR_DISCONNECTED'
   | 'ERR_REMOTE_ACCESS'
   | 'ERR_CORRUPT'
+  /** The value was written with another codec than the one it is read, or changed, with; it is whole. */
+  | 'ERR_CODEC'
   | 'ERR_ABORTED'
   | 'ERR_CLOSED'
   | 'ERR_NO_MEMORY'

@@ -12,3 +12,11 @@ test('a name that is like nothing known finds nothing', (t) => {
   t.is(nearest('colour', ['recordcount', 'target']), undefined);
   t.is(nearest('x', []), undefined);
 });
+
+test('the beginning of a name, and what other programs call it, find it too', (t) => {
+  t.is(nearest('ttl', ['timeoutMs', 'signal', 'ttlMs', 'flags']), 'ttlMs');
+  t.is(nearest('timeout', ['connectTimeoutMs', 'timeoutMs']), 'timeoutMs');
+  for (const name of ['host', 'url', 'port']) t.is(nearest(name, ['servers', 'token', 'tls']), 'servers', name);
+  t.is(nearest('password', ['servers', 'token']), 'token');
+  t.is(nearest('host', ['recordcount']), undefined);
+});

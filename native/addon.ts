@@ -6,14 +6,10 @@
  * Neither is for users. 64-bit numbers are bigint where every bit counts (versions), Number where 2^53 is enough
  * (bytes, milliseconds).
  */
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { FarkvError } from '../core/errors.js';
 import type { Provider } from '../core/providers.js';
 import type { DataPlane, DataPlaneOptions, TicketSecret } from './data-plane.js';
 import type { NativeClient, NativeClientOptions } from './native-client.js';
+import { loadAddon } from './package.js';
 
 /** Constants that exist once, in C. */
 export interface Constants {
@@ -67,6 +63,10 @@ export interface Addon {
   /** flock(LOCK_EX | LOCK_NB) on an open descriptor; false when another process holds it. */
   tryLock(fd: number): boolean;
   /**
+   * Sends a datagram to a Unix socket, a path or @ and an abstract name: undefined, or why not. Waits a second at most.
+   */
+  notify(address: string, text: string): string | undefined;
+  /**
    * Why this provider cannot be used here (not built, or a library is missing), or undefined. A device is not looked
    * for.
    */
@@ -75,25 +75,4 @@ export interface Addon {
   rdmaAddresses(): RdmaAddress[];
 }
 
-function packageRoot(): string {
-  let dir = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(dir, 'package.json'))) dir = dirname(dir);
-  return dir;
-}
-
-function load(): Addon {
-  const require = createRequire(import.meta.url);
-  try {
-    const build = require('node-gyp-build') as (dir: string) => unknown;
-    return build(packageRoot()) as Addon;
-  } catch (cause) {
-    throw new FarkvError(
-      'ERR_ADDON',
-      `farkv's native addon could not be loaded on ${process.platform}-${process.arch}. ` +
-        'Prebuilt binaries are for linux-x64 (glibc); elsewhere install gcc, make and python3, then run: npm rebuild farkv',
-      { cause },
-    );
-  }
-}
-
-export const addon: Addon = load();
+export const addon = loadAddon() as Addon;

@@ -2,6 +2,7 @@
  * The types of the owner's side of the native boundary: DataPlane (native/node/server_binding.c), what it is made
  * with, and what it counts. Used by server/ in its worker thread; native/addon.ts loads it.
  */
+import type { Polling } from '../core/polling.js';
 import type { Provider } from '../core/providers.js';
 
 export type HugePages = 'off' | 'auto' | 'require';
@@ -25,10 +26,8 @@ export interface DataPlaneOptions {
   readonly maxClients: number;
   /** Requests one client may have in the owner's hands; more push back. */
   readonly clientQuota: number;
-  /** How long an idle data-plane thread polls before it sleeps, microseconds. */
-  readonly spinUs: number;
-  /** How long tcp's responder polls before it sleeps, and the kernel at its sockets (SO_BUSY_POLL). */
-  readonly tcpBusyPollUs: number;
+  /** Whether data-plane threads and tcp's responders poll before they sleep. */
+  readonly polling: Polling;
   /**
    * Of what pages tables' memory is; `require` fails the start where the system has no huge ones, and makes every
    * segment of them.
@@ -43,6 +42,37 @@ export interface DataPlaneOptions {
   readonly replicaLeaseMs?: number;
   /** For how long a copy that is waited for may acknowledge nothing before `onCopy` calls it late; default 1,000. */
   readonly backupSlowMs?: number;
+  /** Where the records of durable shards go; without it no shard is durable. */
+  readonly log?: DataPlaneLog;
+}
+
+export interface DataPlaneLog {
+  readonly directory: string;
+  /** 16 bytes; with `instance` it says whose logs these are: others are refused. */
+  readonly cluster: Uint8Array;
+  readonly instance: bigint;
+  /** Of each copy that is made anew of what is there. */
+  readonly shardMemoryBytes: number;
+  /** These copies. All of others is removed from the disk. */
+  readonly recovers: readonly { readonly shard: number; readonly copy: bigint }[];
+  /** A change of a shard without other copies is answered before it is on the disk, and is there after about so long. 0: not. */
+  readonly syncMs?: number;
+  /** Snapshots are made when a thread's log is longer than this, and than its tables. Default: 256 MiB. */
+  readonly snapshotBytes?: number;
+}
+
+/** A copy that was found on the disk. A whole one is open, and follows nobody yet (followOwner, leadCopy). */
+export interface RecoveredOnDisk {
+  readonly shard: number;
+  readonly worker: number;
+  readonly copy: bigint;
+  readonly whole: boolean;
+  /** It is not; else empty. */
+  readonly why: string;
+  /** Of a whole one. */
+  readonly epoch: number;
+  readonly prepared: number;
+  readonly committed: number;
 }
 
 /** What a cluster makes tickets with, and which of those it has had it is. */
@@ -87,6 +117,8 @@ export interface CopyOptions {
   readonly serverIncarnation: bigint;
   /** That of the shard here: for it the owner is to be sealed. */
   readonly copy: bigint;
+  /** The table here is a base (keepBase): values that it has in the owner's version are not READ. Default: it is empty. */
+  readonly base?: boolean;
   /** Of the owner's data-plane thread that has the shard, in order of preference; at most 64. */
   readonly addresses: readonly { readonly provider: Provider; readonly address: string }[];
 }
@@ -125,18 +157,20 @@ export type CopyStanding = 'joins' | 'required' | 'proposed' | 'in-sync';
 /**
  * What an owner notices of a copy. `joined`: it follows, with little lag, and could be required. `late`: it is waited
  * for and has acknowledged nothing for backupSlowMs, or has no connection for so long. `back`: one that was late
- * acknowledges again. `unlinked`: one that is waited for has had no connection for a moment; its server may have ended.
+ * acknowledges again. `unlinked`: one that is waited for has had no connection for a moment, or for twice as long as when
+ * that was said last; its server may have ended.
  * `damaged`, said where the copy is: it is not what its owner has, or its memory has changed by itself; it acknowledges
  * nothing any more. `unknown`, said there too: its owner does not know it, or has not kept what it lacks. `refused`: the
- * same, said at the owner each time that the copy asks.
+ * same, said at the owner each time that the copy asks. `full`, said where the copy is: it has no room for a change that
+ * its owner has; it acknowledges nothing any more.
  */
-export type CopyEvent = 'joined' | 'late' | 'back' | 'unlinked' | 'damaged' | 'unknown' | 'refused';
+export type CopyEvent = 'joined' | 'late' | 'back' | 'unlinked' | 'damaged' | 'unknown' | 'refused' | 'full';
 
 /** A place in the log of a shard's changes; records are counted from 1 through all owners. */
 export interface ReplicaStats {
   readonly role: 'backup' | 'owner';
-  /** 0n: the shard was opened as the owner's. */
-  readonly id: bigint;
+  /** As the metadata names it, 16 hex digits; zeros: the shard was opened as the owner's. */
+  readonly id: string;
   readonly epoch: number;
   /** Of an owner; else 0. */
   readonly config: number;
@@ -150,7 +184,7 @@ export interface ReplicaStats {
   readonly failed?: string;
   /** Of an owner: the copies that it knows. */
   readonly peers: readonly {
-    readonly id: bigint;
+    readonly id: string;
     readonly standing: CopyStanding;
     readonly prepared: number;
     /** For how long the owner may still rely on it; 0: not now. */
@@ -161,18 +195,20 @@ export interface ReplicaStats {
 }
 
 /**
- * Entries and bytes taken over, some more than once; one-sided READs, and values that the old owner had to be asked
- * for.
+ * Entries and bytes taken over, some more than once; entries that were here already; one-sided READs, and values that the
+ * old owner had to be asked for.
  */
 export interface CopyStats {
   readonly entries: number;
   readonly bytes: number;
+  readonly kept: number;
   readonly reads: number;
   readonly twoSidedGets: number;
 }
 
 /** What an owner is asked by SEND; `cas` is compare-and-swap and compare-and-delete. */
-export type RequestKind = 'lease' | 'layout' | 'get' | 'put' | 'delete' | 'cas' | 'scan';
+export type RequestKind =
+  'lease' | 'layout' | 'get' | 'put' | 'delete' | 'cas' | 'scan' | 'increment' | 'append' | 'touch' | 'fields';
 
 /** Nanoseconds; p50 and p99 are at most 3.2 % too high, count and max are exact. */
 export interface Latency {
@@ -180,6 +216,35 @@ export interface Latency {
   readonly p50: number;
   readonly p99: number;
   readonly max: number;
+}
+
+/** Of a worker's write-ahead log; counts since its start. */
+export interface LogStats {
+  /** That a start would read. */
+  readonly bytes: number;
+  /** Files without records that it may go on in. */
+  readonly freeFiles: number;
+  /** The disk has no space for another file: changes are refused until it has. */
+  readonly diskFull: boolean;
+  /** Of batches: how long each took to be written and synced. */
+  readonly syncNs: Latency;
+  /** In those batches. */
+  readonly records: number;
+}
+
+/** What a thread did that looked for work and found none (native/base/poller.h). Counts since it began. */
+export interface PollingStats {
+  /** Of its life, the part in which it polled without work. */
+  readonly share: number;
+  /** Waits that were polled and ended with work; that ended without. */
+  readonly found: number;
+  readonly vain: number;
+  /** Times it offered its processor to others; of them, those in which somebody took it. */
+  readonly yields: number;
+  readonly lateYields: number;
+  readonly sleeps: number;
+  /** Times it stopped polling for a while, since somebody who took its processor kept it. */
+  readonly backOffs: number;
 }
 
 /** Counters since start; bytes, counts, nanoseconds. Names are stable: they are shown by `farkv status --json`. */
@@ -205,8 +270,11 @@ export interface DataPlaneStats {
     readonly readsServed: number;
     /** Large values taken in by rendezvous. */
     readonly transfers: number;
-    /** Times the thread went to sleep. */
-    readonly sleeps: number;
+    readonly polling: PollingStats;
+    /** Of the thread that answers READs over tcp. */
+    readonly responderPolling?: PollingStats;
+    /** Where shards are durable. */
+    readonly log?: LogStats;
   }[];
   readonly shards: readonly {
     readonly shard: number;
@@ -257,6 +325,8 @@ export interface DataPlaneStats {
     readonly prepared: number;
     /** Of a shard that has copies elsewhere, or is one. */
     readonly copy?: ReplicaStats;
+    /** The last snapshot failed, and is tried again each minute. */
+    readonly snapshotErrno?: number;
   }[];
 }
 
@@ -267,6 +337,18 @@ export interface DataPlane {
    * the like.
    */
   start(): { readonly provider: Provider; readonly address: string; readonly worker: number }[];
+  /**
+   * The same, on another thread, since it reads what logs and snapshots have. Rejects with ERR_CORRUPT and a sentence
+   * when a log cannot be gone on with; the data plane can be closed meanwhile.
+   */
+  recover(): Promise<{
+    readonly addresses: ReturnType<DataPlane['start']>;
+    readonly copies: readonly RecoveredOnDisk[];
+    /** Of logs whose last batch was not written to its end, and is cut off: sentences. */
+    readonly torn: readonly string[];
+  }>;
+  /** How much of what is there `recover` has read. */
+  progress(): { readonly bytes: number; readonly all: number };
   /**
    * Allocates, prefaults and registers a shard's first segments off the data-plane thread. The shard answers
    * ERR_SHARD_UNAVAILABLE until served.
@@ -279,6 +361,8 @@ export interface DataPlane {
     readonly memoryBytes: number;
     /** That the index has from the first: as many as that of the table that is copied into it. Default: few. */
     readonly buckets?: number;
+    /** Changes are answered when they are in the log, too. */
+    readonly durable?: boolean;
   }): Promise<ShardLayout>;
   /**
    * Begins to grant leases and to answer for the shard, at once; of a copy that leads, once no earlier owner can be
@@ -286,7 +370,7 @@ export interface DataPlane {
    * ERR_ABORTED when leadCopy comes again meanwhile, and as ever when the shard is closed.
    */
   serveShard(shard: number): Promise<void>;
-  /** Stops answering, waits until every granted lease has run out, deregisters. */
+  /** Stops answering, waits until every granted lease has run out, deregisters. What is on the disk of it is gone. */
   closeShard(shard: number): Promise<void>;
   layout(shard: number): Promise<ShardLayout>;
   /**
@@ -300,10 +384,14 @@ export interface DataPlane {
    * effect; the shard keeps what is in it, and serveShard goes on with it.
    */
   pauseShard(shard: number): Promise<void>;
+  /** Resolves when all that has taken effect by now is in a snapshot on the disk; of a durable shard. */
+  snapshot(shard: number): Promise<void>;
+  /** What is on the disk of a copy that was not whole may go. */
+  discardCopy(shard: number, copy: bigint): Promise<void>;
   /**
    * Copies a shard from its present owner into the one that is open here and is not served (native/client/copy.h).
    * Resolves when all was copied once and little is left; what changes is followed until stopCopy. A copy that fails
-   * has no second try: the shard is to be closed and opened anew.
+   * has no second try: the shard is to be closed and opened anew, or its table is the base of the next copy (keepBase).
    */
   copyShard(o: CopyOptions): Promise<void>;
   /** Resolves when the old owner is sealed and both have the same; once for each copy. */
@@ -320,7 +408,13 @@ export interface DataPlane {
    * has answered the first FOLLOW; nobody waits for the copy yet (requireCopy, at the owner). Rejects as finishCopy
    * does, and with ERR_BUSY where the owner has as many copies as it can have. Afterwards there is no copy to stop.
    */
-  followCopy(shard: number): Promise<void>;
+  followCopy(shard: number): Promise<CopyStats>;
+  /**
+   * The copy here is none any more, nor on the disk, and what it has committed stays in the table: copyShard begins with
+   * that, for the copy of this id. Also after a copy that failed and was stopped. Rejects with ERR_CORRUPT where it is
+   * damaged, and with ERR_BUSY where it leads.
+   */
+  keepBase(shard: number, id: bigint): Promise<void>;
   /** The owner of the copy is another server or data-plane thread now. Any time after followCopy. */
   followOwner(o: OwnerOfCopy): Promise<void>;
   /**
@@ -380,6 +474,10 @@ export interface DataPlane {
    * More than once, possibly.
    */
   onUnreachable: ((provider: Provider) => void) | undefined;
+  /** The same: an operation on a log failed. Nothing that would have to be there is acknowledged any more. */
+  onLogFailed: ((operation: string, file: string, errno: number) => void) | undefined;
+  /** The same, of a snapshot: nothing is lost, and it is tried again. */
+  onSnapshotFailed: ((shard: number, operation: string, file: string, errno: number) => void) | undefined;
   /** Drains, disconnects, deregisters, unmaps, joins the threads. Idempotent. */
   close(): Promise<void>;
 }

@@ -3,8 +3,9 @@
  * options, its answers and its counters. Used by client/; native/addon.ts loads it.
  */
 import type { ErrorCode } from '../core/errors.js';
+import type { Polling } from '../core/polling.js';
 import type { Provider } from '../core/providers.js';
-import type { NativeRegion } from './data-plane.js';
+import type { NativeRegion, PollingStats } from './data-plane.js';
 
 export interface NativeClientOptions {
   readonly hashSeed: Uint8Array;
@@ -17,14 +18,11 @@ export interface NativeClientOptions {
   /** Operations in flight at once; more answer ERR_BUSY synchronously. */
   readonly maxOutstanding: number;
   /**
-   * How long `flush` may poll for the changes, and for the GETs, that it sent before it returns, microseconds. 0:
-   * never. Polling ends as soon as one operation is finished, for a getMany when all are. It pays where the event loop
-   * would otherwise sleep and be woken for each reply (a sequential `await get` over tcp, `await put` over any).
+   * Whether `flush` polls for what it sent before it returns, as long as that helps. It ends as soon as one operation
+   * is finished, for a getMany when all are. It pays where the event loop would otherwise sleep and be woken for each
+   * reply.
    */
-  readonly putSpinUs: number;
-  readonly getSpinUs: number;
-  /** SO_BUSY_POLL of tcp's sockets; 0: as the system has it. */
-  readonly busyPollUs: number;
+  readonly polling: Polling;
   /** Entries of the location cache, 16 bytes each, memory taken as they are used; 0: no cache. */
   readonly cachedLocations: number;
   /**
@@ -88,7 +86,13 @@ export const enum CompletionField {
   UserFlags = 5,
   VersionLow = 6,
   VersionHigh = 7,
-  Words = 8,
+  /**
+   * With ResultHigh 64 bits. GET: wall clock in milliseconds at which the entry ends, 0: never. increment: the sum, a
+   * signed number; append: the length of the value; tally: how many; else 0.
+   */
+  ResultLow = 8,
+  ResultHigh = 9,
+  Words = 10,
 }
 
 /**
@@ -121,6 +125,9 @@ export interface NativeClientStats {
   readonly locationEvictions: number;
   /** GETs that went by the index because their key changes too often for its location to be of use. */
   readonly locationBypassed: number;
+  /** How GETs, and how changes, were waited for. `sleeps` counts nothing: the event loop sleeps. */
+  readonly getPolling: PollingStats;
+  readonly changePolling: PollingStats;
   readonly owners: readonly {
     readonly owner: number;
     readonly provider: Provider | undefined;
@@ -143,12 +150,24 @@ export const PENDING_BASE = 2 ** 30;
 export const PLACE_BITS = 16;
 /** In the Status field of getMany's records: the key is pending, its id is in the Id field. */
 export const PENDING_STATUS = 255;
-/** Of one putMany call. */
+/** Bytes of one append, as FKV_APPEND_MAX in native/wire/wire.h. */
+export const APPEND_MAX = 8192;
+/** In the place of the ttlMs of a compareAndSwap: the entry expires when it would have. */
+export const KEEP_TTL = -1;
+/** Of one putMany or deleteMany call. */
 export const PUTS_MAX = 1024;
 /** In the place of the namespace of a scan: all of them; each entry then has its own. */
 export const EVERY_NAMESPACE = 65_536;
 /** Characters of the keys that a batch call takes as one text, at most. */
 export const TEXTS_MAX = 64 << 10;
+
+export interface RedisListener {
+  readonly host: string;
+  readonly port: number;
+  readonly maxConnections: number;
+  /** Of database 0; the others are those behind it. */
+  readonly namespace: number;
+}
 
 declare const preparedKey: unique symbol;
 /**
@@ -236,7 +255,16 @@ export interface NativeClient {
     text?: string,
     lengths?: Uint32Array,
   ): number;
-  /** expected 0n: the key must be absent. value undefined: compare-and-delete. */
+  /** As putMany, of deletes; the record of each says NOT_FOUND where there was no such key. */
+  deleteMany(
+    space: number,
+    keys: readonly NativeKey[],
+    answers: Uint32Array,
+    timeoutMs: number,
+    text?: string,
+    lengths?: Uint32Array,
+  ): number;
+  /** expected 0n: the key must be absent. value undefined: compare-and-delete. ttlMs may be KEEP_TTL. */
   compareAndSwap(
     space: number,
     key: NativeKey,
@@ -249,8 +277,17 @@ export interface NativeClient {
   ): Answer;
   delete(space: number, key: NativeKey, timeoutMs: number): Answer;
   /**
+   * by: 64 bits, signed. ttlMs, codec: of a new entry; a present one keeps its own. ERR_NOT_INTEGER; ERR_CODEC: it was
+   * written with another codec.
+   */
+  increment(space: number, key: NativeKey, by: bigint, ttlMs: number, codec: number, timeoutMs: number): Answer;
+  /** At most APPEND_MAX bytes, else ERR_VALUE_TOO_LARGE, as where the new value would be too large. */
+  append(space: number, key: NativeKey, value: Uint8Array, ttlMs: number, codec: number, timeoutMs: number): Answer;
+  /** The entry ends after ttlMs, 0: never. NOT_FOUND. */
+  touch(space: number, key: NativeKey, ttlMs: number, timeoutMs: number): Answer;
+  /**
    * One SCAN step on one shard, of a namespace or EVERY_NAMESPACE; the reply's body (native/wire/wire.h fkv_scan_entry)
-   * comes to drain's slab; next cursor = version.
+   * comes to drain's slab; next cursor = version. prefix: at most 1,024 bytes; only keys that begin with them.
    */
   scan(
     space: number,
@@ -259,7 +296,10 @@ export interface NativeClient {
     maxEntries: number,
     withValues: boolean,
     timeoutMs: number,
+    prefix?: Uint8Array,
   ): Answer;
+  /** One step of counting what scan would list; next cursor = version, how many = result. */
+  tally(space: number, shard: number, cursor: bigint, timeoutMs: number, prefix?: Uint8Array): Answer;
   shardOf(space: number, key: NativeKey): number;
   /** Throws ERR_KEY_INVALID, ERR_CLOSED. */
   prepareKey(space: number, key: NativeKey): PreparedKey;
@@ -267,7 +307,7 @@ export interface NativeClient {
   cancel(id: number): void;
   /**
    * Rings the doorbells of what was posted since the last flush or poll (a call that returned PENDING did not ring
-   * them), then may poll for up to getSpinUs. Returns how many operations are finished and wait for `drain`; the caller
+   * them), then may poll for them. Returns how many operations are finished and wait for `drain`; the caller
    * that sees more than 0 may drain at once, and onReady is then not called for them.
    */
   flush(): number;
@@ -277,6 +317,15 @@ export interface NativeClient {
    * stays held, and is fetched by take. */
   drain(slab: Uint8Array): number;
   take(id: number, target: Uint8Array): void;
+  /**
+   * Serves Redis clients there (native/resp) with this client's connections, until closeRedis or close; port 0: a free
+   * one. Returns the port. Throws ERR_ADDRESS_IN_USE and the like. At most one at a time. It keeps the event loop alive.
+   */
+  listenRedis(options: RedisListener): number;
+  /** Accepts and reads nothing more; answers what is under way. Returns how many connections are left. May be repeated. */
+  endRedis(): number;
+  /** Closes its connections. Idempotent. */
+  closeRedis(): void;
   stats(): NativeClientStats;
   /**
    * Fails what is outstanding with ERR_CLOSED, disconnects, frees. What has ended may be drained once more, by the

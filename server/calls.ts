@@ -11,6 +11,7 @@ import type { Peers } from './metadata/peers.js';
 import { checkLeaseRequest, type LeaseGrantor } from './metadata/lease-grantor.js';
 import type { LeaderDuties } from './metadata/leader-duties.js';
 import { answerReset } from './shard-reset.js';
+import { OWN_STATUS } from './http/bounds.js';
 import { checkNodeStatus, clusterStatus, raftPart, type ClusterStatus, type NodeStatus } from './status.js';
 
 export interface CallContext extends AdminContext {
@@ -18,6 +19,8 @@ export interface CallContext extends AdminContext {
   readonly peers: Pick<Peers, 'call' | 'idOf' | 'ids' | 'servers'>;
   readonly grantor: Pick<LeaseGrantor, 'ask' | 'current'>;
   readonly reset: LeaderDuties['reset'];
+  /** Nobody has told this server to end. */
+  readonly stays: () => boolean;
   readonly own: () => Promise<
     Pick<
       NodeStatus,
@@ -27,10 +30,14 @@ export interface CallContext extends AdminContext {
       | 'connections'
       | 'clients'
       | 'frontStalledMs'
+      | 'leaseHeld'
       | 'moveErrors'
       | 'heldBack'
+      | 'fullCopies'
       | 'movedVotes'
+      | 'failovers'
       | 'dataPlane'
+      | 'values'
     >
   >;
 }
@@ -44,8 +51,22 @@ async function nodeStatus(context: CallContext): Promise<NodeStatus> {
   return { id: context.id, ...raftPart(context.driver.status()), ...(await context.own()) };
 }
 
+/** The cluster as this server alone knows it: no other is asked, so the figures are those of this one. */
+async function ownStatus(context: CallContext): Promise<ClusterStatus> {
+  return statusOf(context, new Map([[context.id, await nodeStatus(context)]]));
+}
+
+function statusOf({ driver, peers, id }: CallContext, nodes: ReadonlyMap<string, NodeStatus>): ClusterStatus {
+  const leader = peers.idOf(driver.leader);
+  return clusterStatus(driver.state, nodes, peers.ids, {
+    term: driver.status().term,
+    answeredBy: id,
+    ...(leader === undefined ? {} : { leader }),
+  });
+}
+
 async function status(context: CallContext): Promise<ClusterStatus> {
-  const { driver, peers, id } = context;
+  const { peers, id } = context;
   const nodes = new Map<string, NodeStatus>([[id, await nodeStatus(context)]]);
   await Promise.all(
     peers.ids.map(async (peer) => {
@@ -58,12 +79,7 @@ async function status(context: CallContext): Promise<ClusterStatus> {
       if (answer !== undefined) nodes.set(peer, answer);
     }),
   );
-  const leader = peers.idOf(driver.leader);
-  return clusterStatus(driver.state, nodes, peers.ids, {
-    term: driver.status().term,
-    answeredBy: id,
-    ...(leader === undefined ? {} : { leader }),
-  });
+  return statusOf(context, nodes);
 }
 
 /**
@@ -84,9 +100,18 @@ function propose({ driver, peers }: CallContext, args: unknown): Record<string, 
     throw new FarkvError('ERR_UNAUTHORIZED', 'the format is raised by the leader alone');
   const refusal = driver.propose(entry);
   if (refusal === undefined) return {};
-  if (refusal === 'not-leader')
-    throw new FarkvError('ERR_NO_LEADER', `the leader is ${peers.idOf(driver.leader) ?? 'not known'}`);
+  if (refusal === 'not-leader') throw noLeader(driver, peers);
   throw new FarkvError('ERR_BUSY', `the leader takes no changes now (${refusal})`);
+}
+
+/** Whoever asks this is about to propose, and goes on only with the answer (metadata/submit.ts). */
+function leads({ driver, peers }: CallContext): Record<string, never> {
+  if (!driver.leads) throw noLeader(driver, peers);
+  return {};
+}
+
+function noLeader(driver: CallContext['driver'], peers: CallContext['peers']): FarkvError {
+  return new FarkvError('ERR_NO_LEADER', `the leader is ${peers.idOf(driver.leader) ?? 'not known'}`);
 }
 
 /** `from`: the server that calls. Throws a FarkvError for a call that is not known, or not for this role. */
@@ -100,9 +125,13 @@ export async function answerCall(
   if (access === 'joiner') {
     if (method === 'join' && from !== undefined) return await answerJoin(context, from, args);
   } else if (method === 'status') return await status(context);
+  // Asked by the thread of clients and operators itself, for /metrics and /readyz: no frame names it.
+  else if (method === OWN_STATUS && access === 'monitor') return await ownStatus(context);
   if (access === 'peer') {
     if (method === 'node-status') return await nodeStatus(context);
     if (method === 'propose') return propose(context, args);
+    if (method === 'leads') return leads(context);
+    if (method === 'stays') return { stays: context.stays() };
     if (method === 'lease' && from !== undefined)
       return await context.grantor.ask(from, checkLeaseRequest(args, 'lease'));
   }

@@ -7,8 +7,13 @@
  *
  * The server runs in its own threads; a busy event loop here does not slow it down.
  */
+import { packageRoot } from '../native/runtime.js';
+
 export { startServer, type ServerHandle, type ServerOptions, type StartControl } from './start.js';
 export { FarkvError, type ErrorCode } from '../core/errors.js';
 export type { FabricAddress, Provider } from '../core/metadata/state.js';
 export type { LogLevel } from './config/settings.js';
 export type { ClusterStatus, MemberStatus, NodeStatus, ShardStatus } from './status.js';
+
+// The addon is loaded by the server's threads: where it cannot be, a program is told at once.
+packageRoot(import.meta.url);

@@ -32,6 +32,11 @@ export class Log {
     this.#say('error', text);
   }
 
+  /** How far something is that takes long: many lines, which may be shown as one. */
+  progress(text: string, fields: LogFields): void {
+    if (order.indexOf('info') >= this.#least) this.#sink('info', text, fields);
+  }
+
   /** Who did what: written whatever level was asked for. */
   audit(fields: LogFields): void {
     this.#sink('info', auditText(fields), fields);

@@ -12,9 +12,11 @@
  * A restart goes the same way; 4 is read from the disk, and 7 waits. A witness has neither 5 nor 7.
  */
 import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { FarkvError } from '../core/errors.js';
 import { isWitness, keepersExpected } from '../core/metadata/placement.js';
 import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
+import type { Found } from '../core/shards/index.js';
 import type { Addon } from '../native/addon.js';
 import type { DataPlane } from '../native/data-plane.js';
 import { shmHost } from '../native/host.js';
@@ -39,11 +41,13 @@ import type { MetadataDriver } from './metadata/driver.js';
 import { LeaseHolder } from './metadata/lease-holder.js';
 import { asFarkvError } from './native-errors.js';
 import { leaseWaitMs, waitForLeases } from './shards/lease-wait.js';
+import { leftLines, whetherStays } from './shards/leaving.js';
 import { hex64, ShardDriver } from './shards/driver.js';
 import { probe } from './shards/probe.js';
 import { openDataPlane } from './open-data-plane.js';
 import type { ClusterStatus } from './status.js';
 import { availableTransports } from './transports.js';
+import { isDurable, toldOf, valuesOf, whenCurrent, type Values } from './values-log.js';
 import { PACKAGE_VERSION } from './version.js';
 import { levelLines } from './status-copies.js';
 
@@ -61,6 +65,7 @@ export interface Ports {
 export interface ReadyInfo extends Ports {
   readonly id: string;
   readonly clusterId: string;
+  readonly http: readonly string[];
   readonly fabric: readonly FabricAddress[];
   readonly shards: readonly number[];
   readonly dataDir: string;
@@ -73,7 +78,6 @@ const JOIN_CALL_MS = 5000;
 const REMOVED_MS = 10_000;
 const REMOVED_LOOK_MS = 20;
 
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const random64 = (): bigint => randomBytes(8).readBigUInt64LE() | 1n;
 
 export class FarkvNode {
@@ -95,7 +99,12 @@ export class FarkvNode {
   #regions: ShardDriver | undefined;
   #access: { readonly plane: DataPlane; readonly rules: MetadataState['tickets'] } | undefined;
   #dataPlane: DataPlane | undefined;
+  #values: Values | undefined;
+  /** Copies that were on the disk. */
+  #found: readonly Found[] = [];
   #calls: CallContext | undefined;
+  #lease: LeaseHolder | undefined;
+  #http: readonly string[] = [];
 
   constructor(settings: ServerSettings, native: Native, sink: LogSink) {
     this.#settings = settings;
@@ -191,7 +200,8 @@ export class FarkvNode {
     checkTenants(this.#settings.tenants, state.tenants);
     if (!votesOnly) this.#checkSize(state);
     for (const line of levelLines(state)) this.#log.info(line);
-    const fabric = votesOnly ? [] : this.#listen(state, directory, transports);
+    if (!votesOnly) this.#values = await this.#valuesOf(group, directory);
+    const fabric = votesOnly ? [] : await this.#listen(group.driver.state, directory, transports);
     const lease = this.#leaseHolder(group);
     const regions = votesOnly ? undefined : this.#shardDriver(group, directory, lockedNs, lease);
     await this.#unlessFailed(this.#join(group, directory, ports, fabric));
@@ -205,6 +215,7 @@ export class FarkvNode {
       id,
       clusterId: state.clusterId,
       ...ports,
+      http: this.#http,
       fabric,
       shards: regions?.serving ?? [],
       dataDir: directory.path,
@@ -266,17 +277,15 @@ export class FarkvNode {
   /** Binds the addresses of both ports and answers there. Returns them as others may use them. */
   async #ports(group: MetadataGroup, directory: DataDirectory): Promise<Ports> {
     const { driver, peers, grantor, proposer, duties } = group;
-    const { id, advertise } = this.#settings;
+    const { id, advertise, tls, syncMs } = this.#settings;
     const ports: { front?: FrontThread; peers?: Listener } = {};
     const calls: CallContext = {
-      id,
-      driver,
-      peers,
-      grantor,
+      ...{ id, driver, peers, grantor, syncMs },
       propose: (command, ms) => proposer.propose(command, ms),
       reset: (asked, accepted) => duties.reset(asked, accepted),
       nowMs: () => Number(this.#native.bootTimeNs()) / 1e6,
       joinTokens: !isOpen(this.#settings.access),
+      stays: () => this.#stopping === undefined,
       own: async () => ({
         version: PACKAGE_VERSION,
         processId: process.pid,
@@ -284,11 +293,11 @@ export class FarkvNode {
         connections: (ports.front?.figures.connections ?? 0) + (ports.peers?.connections ?? 0),
         clients: ports.front?.figures.clients ?? 0,
         ...(ports.front?.stalledMs === undefined ? {} : { frontStalledMs: ports.front.stalledMs }),
-        movedVotes: duties.movedVotes,
-        ...(this.#regions === undefined
-          ? {}
-          : { moveErrors: this.#regions.moveErrors, heldBack: this.#regions.heldBack }),
+        ...duties.shown,
+        ...(this.#regions?.troubles ?? {}),
+        ...(this.#lease === undefined ? {} : { leaseHeld: this.#lease.held }),
         ...(this.#dataPlane === undefined ? {} : { dataPlane: await this.#dataPlane.stats() }),
+        ...(this.#values === undefined ? {} : { values: await this.#values.watch.status() }),
       }),
     };
     this.#calls = calls;
@@ -301,20 +310,14 @@ export class FarkvNode {
     });
     ports.peers = listener;
     this.#undo.push(() => listener.close());
-    const { tls, access, listen, maxConnections, handshakeMs, logLevel } = this.#settings;
-    const front = await FrontThread.open({
+    const front = (ports.front = await FrontThread.open({
+      ...this.#settings,
       serverId: id,
-      listen,
       tls,
-      access,
-      maxConnections,
-      handshakeMs,
-      logLevel,
       call: (caller, method, args) => answerCall(calls, caller, method, args),
       log: this.#log,
       failed: (error) => this.#fail(error),
-    });
-    ports.front = front;
+    }));
     this.#undo.push(() => front.close());
     driver.onState((state) => {
       front.stateChanged(state);
@@ -322,8 +325,9 @@ export class FarkvNode {
       this.#stateChanged(state, driver);
     });
     front.stateChanged(driver.state);
+    this.#http = front.http.map(formatHostPort);
     this.#log.info(
-      `control on ${front.bound.map(formatHostPort).join(', ')}, servers on ${listener.bound.map(formatHostPort).join(', ')}${tls === undefined ? '' : ' (TLS 1.3)'}`,
+      `control on ${front.bound.map(formatHostPort).join(', ')}, servers on ${listener.bound.map(formatHostPort).join(', ')}${this.#http.map((at) => `, http on ${at}`).join('')}${tls === undefined ? '' : ' (TLS 1.3)'}`,
     );
     return { control: advertised(front.bound, advertise), peer: advertised(listener.bound, advertise) };
   }
@@ -358,9 +362,21 @@ export class FarkvNode {
     this.#fail(new FarkvError('ERR_CONFIG', `${this.#settings.id} was removed from the cluster (farkv member remove)`));
   }
 
+  /** What durable shards need. */
+  async #valuesOf({ driver, proposer }: MetadataGroup, directory: DataDirectory): Promise<Values | undefined> {
+    const options = { ...this.#settings, shardMemoryMin: this.#native.constants.memoryMin };
+    if (isDurable(driver.state))
+      await whenCurrent((ms) => this.#unlessFailed(proposer.propose({ t: 'no-op' }, ms)), this.#log);
+    return valuesOf(driver.state, directory, options);
+  }
+
   /** Starts the data plane. Returns its addresses as clients may use them. */
-  #listen(state: MetadataState, directory: DataDirectory, transports: readonly Provider[]): readonly FabricAddress[] {
-    const opened = openDataPlane({
+  async #listen(
+    state: MetadataState,
+    directory: DataDirectory,
+    transports: readonly Provider[],
+  ): Promise<readonly FabricAddress[]> {
+    const opened = await openDataPlane({
       settings: this.#settings,
       native: this.#native,
       state,
@@ -372,8 +388,11 @@ export class FarkvNode {
       copyNoticed: (shard, copy, what) => this.#regions?.copyNoticed(shard, copy, what),
       copyOrphaned: (...orphan) => this.#regions?.copyOrphaned(...orphan),
       fatal: (error) => this.#fail(error),
+      failure: this.failure,
+      values: this.#values,
     });
     this.#dataPlane = opened.plane;
+    this.#found = opened.found;
     this.#undo.push(async () => {
       this.#dataPlane = undefined;
       await opened.close();
@@ -385,7 +404,7 @@ export class FarkvNode {
   /** Before it is started the data plane grants and answers nothing. */
   #leaseHolder(group: MetadataGroup): LeaseHolder {
     const { driver } = group;
-    const keeper = new LeaseHolder({
+    const keeper = (this.#lease = new LeaseHolder({
       request: { incarnation: hex64(this.#incarnation), knows: driver.knownFormat },
       ask: (request, ms) => group.askLease(request, ms),
       applied: (index) => driver.whenApplied(index),
@@ -394,7 +413,7 @@ export class FarkvNode {
       bootTimeNs: this.#native.bootTimeNs,
       leaseMs: this.#settings.ownerLeaseMs,
       log: this.#log,
-    });
+    }));
     this.#undo.push(() => keeper.close());
     driver.onLeader(() => {
       if (this.#joined) keeper.renew();
@@ -403,12 +422,12 @@ export class FarkvNode {
   }
 
   #shardDriver(
-    { driver, proposer }: MetadataGroup,
+    { driver, proposer, peers }: MetadataGroup,
     directory: DataDirectory,
     lockedNs: bigint,
     lease: LeaseHolder,
   ): ShardDriver {
-    const { leaseMs, driftPpm, id, memoryBytes } = this.#settings;
+    const { leaseMs, driftPpm, id, memoryBytes, drainMs } = this.#settings;
     const dataPlane = this.#dataPlane;
     if (dataPlane === undefined) throw new FarkvError('ERR_INTERNAL', 'the data plane is not running');
     const regions = new ShardDriver({
@@ -428,15 +447,16 @@ export class FarkvNode {
       ]).then(() => undefined),
       beforeServing: () => directory.markServing({ leaseMs, driftPpm }),
       random64,
+      found: this.#found,
       sleep,
       probe,
+      stays: (server) => whetherStays(peers, server),
       log: this.#log,
       fatal: (error) => this.#fail(error),
     });
     this.#regions = regions;
     this.#undo.push(async () => {
-      const left = await regions.leave(2 * leaseMs + 1000);
-      if (left.length > 0) this.#log.warn(`no other server has taken over shards ${left.join(', ')}`);
+      for (const line of leftLines(await regions.leave(drainMs))) this.#log.warn(line);
       this.#regions = undefined;
       if (!(await regions.close(2 * leaseMs + 1000))) return;
       directory.clearServing();
@@ -461,6 +481,7 @@ export class FarkvNode {
         fabric,
         memoryBytes,
         ...(zone === undefined ? {} : { zone }),
+        ...(this.#found.length === 0 ? {} : { recovered: toldOf(this.#found) }),
       },
       state: () => driver.state,
       propose: (command, ms) => proposer.propose(command, ms),

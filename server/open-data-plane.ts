@@ -9,10 +9,12 @@ import { isSameHost, needsDevice } from '../core/providers.js';
 import type { Addon } from '../native/addon.js';
 import type { DataPlane } from '../native/data-plane.js';
 import { shmHost } from '../native/host.js';
+import type { Found } from '../core/shards/index.js';
 import type { ServerSettings } from './config/settings.js';
 import { describeError, type Log } from './log.js';
 import { removeSockets, socketPaths } from './runtime-directory.js';
 import { fabricAddresses, listenList } from './transports.js';
+import { logFailure, recover, textOf, type Values } from './values-log.js';
 
 export interface OpenDataPlaneOptions {
   readonly settings: ServerSettings;
@@ -27,34 +29,47 @@ export interface OpenDataPlaneOptions {
   readonly copyNoticed: NonNullable<DataPlane['onCopy']>;
   readonly copyOrphaned: NonNullable<DataPlane['onOrphan']>;
   readonly fatal: (error: FarkvError) => void;
+  /** Rejects when the server cannot go on, or is stopped: what is being recovered is given up. */
+  readonly failure: Promise<never>;
+  /** Of durable shards; undefined: there are none. */
+  readonly values: Values | undefined;
 }
 
 export interface OpenedDataPlane {
   readonly plane: DataPlane;
+  /** Copies that were on the disk. */
+  readonly found: readonly Found[];
   /** Its addresses as clients may use them. */
   readonly fabric: readonly FabricAddress[];
   readonly close: () => Promise<void>;
 }
 
 type Bound = ReturnType<DataPlane['start']>;
+interface Started {
+  readonly plane: DataPlane;
+  readonly bound: Bound;
+  readonly found: readonly Found[];
+}
 
-export function openDataPlane(options: OpenDataPlaneOptions): OpenedDataPlane {
-  const { settings, state, transports, dataDir, log } = options;
+export async function openDataPlane(options: OpenDataPlaneOptions): Promise<OpenedDataPlane> {
+  const { settings, state, transports, dataDir, log, values } = options;
   const servers = Math.max(1, state.servers.length, state.voters.length);
-  const workers = Math.max(1, Math.min(settings.dataPlaneThreads, Math.ceil(state.shards.length / servers)));
+  const wanted = Math.min(settings.dataPlaneThreads, Math.ceil(state.shards.length / servers));
+  const workers = Math.max(1, wanted, values?.threads ?? 0);
   const sockets = transports.some(isSameHost) ? socketPaths(dataDir, workers) : [];
   removeSockets(sockets);
-  let started: readonly [DataPlane, Bound];
+  let started: Started;
   try {
-    started = start(options, transports, workers, sockets);
+    started = await start(options, transports, workers, sockets);
   } catch (error) {
+    if ((error as { code?: unknown }).code === 'ERR_CLOSED') throw error;
     // An RDMA device that is there and does not work costs the others nothing, unless it was asked for.
     if (!transports.some(needsDevice) || !settings.transportAuto || settings.strict) throw error;
     log.warn(`${transports.filter(needsDevice).join(', ')} cannot be offered: ${describeError(error)}`);
     const left = transports.filter((p) => !needsDevice(p));
-    started = start(options, left, workers, sockets);
+    started = await start(options, left, workers, sockets);
   }
-  const [plane, bound] = started;
+  const { plane, bound, found } = started;
   plane.onLayout = options.layoutChanged;
   plane.onCopy = options.copyNoticed;
   plane.onOrphan = options.copyOrphaned;
@@ -72,6 +87,7 @@ export function openDataPlane(options: OpenDataPlaneOptions): OpenedDataPlane {
   log.info(`data on ${bound.map((b) => `${b.provider} ${b.address}`).join(', ')}`);
   return {
     plane,
+    found,
     fabric: fabricAddresses(bound, settings, shmHost()),
     close: async () => {
       await plane.close();
@@ -80,13 +96,13 @@ export function openDataPlane(options: OpenDataPlaneOptions): OpenedDataPlane {
   };
 }
 
-function start(
-  { settings, native, state, incarnation }: OpenDataPlaneOptions,
+async function start(
+  { settings, native, state, incarnation, values, log, fatal, failure }: OpenDataPlaneOptions,
   transports: readonly Provider[],
   workers: number,
   sockets: readonly string[],
-): readonly [DataPlane, Bound] {
-  const { leaseMs, driftPpm, maxClients, clientQuota, spinUs, tcpBusyPollUs, hugePages, memoryBytes } = settings;
+): Promise<Started> {
+  const { leaseMs, driftPpm, maxClients, clientQuota, polling, hugePages, memoryBytes } = settings;
   const plane = new native.DataPlane({
     serverIncarnation: incarnation,
     hashSeed: Buffer.from(state.hashSeed, 'hex'),
@@ -102,16 +118,28 @@ function start(
     workers,
     maxClients,
     clientQuota,
-    spinUs,
-    tcpBusyPollUs,
+    polling,
     hugePages,
     memoryBytes,
+    ...(values === undefined ? {} : { log: values.log }),
   });
+  let recovering = true;
   try {
-    return [plane, plane.start()];
+    if (values === undefined) return { plane, bound: plane.start(), found: [] };
+    const { directory } = values.log;
+    plane.onLogFailed = (...failure) => fatal(logFailure(directory, ...failure));
+    plane.onSnapshotFailed = (shard, operation, file, errno) =>
+      log.error(
+        `shard ${shard}: no snapshot in ${directory}: ${operation} ${file} failed: ${textOf(errno)}. Nothing is lost; it is tried again in a minute, and the log grows until then`,
+      );
+    failure.catch(() => void (recovering && plane.close()));
+    const { addresses, found } = await recover(plane, values, log);
+    return { plane, bound: addresses, found };
   } catch (error) {
-    void plane.close();
-    throw error;
+    await plane.close();
+    throw (error as { code?: unknown }).code === 'ERR_ADDRESS_IN_USE' ? portTaken(error) : error;
+  } finally {
+    recovering = false;
   }
 }
 
@@ -131,6 +159,13 @@ function transportLost(
     );
   else fatal(new FarkvError('ERR_UNSUPPORTED', `${gone}: start this server again when farkv doctor finds the device`));
 }
+
+const portTaken = (cause: unknown): FarkvError =>
+  new FarkvError(
+    'ERR_ADDRESS_IN_USE',
+    `data: ${describeError(cause)}: stop the program that listens there, or choose other ports with --fabric-listen (by default the control port + 1000)`,
+    { cause },
+  );
 
 function logPages(plane: DataPlane, log: Log): void {
   plane.stats().then(

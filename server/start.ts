@@ -2,11 +2,13 @@
  * Starts a node in a thread of its own and stands for it in the thread that asked: the handle, its status, its end.
  * What is public of it is said in index.ts.
  */
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { readdirSync } from 'node:fs';
 import { FarkvError } from '../core/errors.js';
 import type { FabricAddress } from '../core/metadata/state.js';
+import type { Polling } from '../core/polling.js';
 import type { HugePages } from '../native/data-plane.js';
+import { startThread } from '../native/package.js';
 import { loadSettings } from './config/load.js';
 import type { LogLevel } from './config/settings.js';
 import type { LogFields } from './log.js';
@@ -29,7 +31,9 @@ export interface ServerOptions {
   readonly join?: string | readonly string[];
   readonly shards?: number;
   /** Default: replicated with three servers or more. */
-  readonly level?: 'cache' | 'replicated';
+  readonly level?: 'cache' | 'replicated' | 'durable';
+  /** When a durable server answers a change: 'always', or a time such as '50ms'. */
+  readonly sync?: string | number;
   readonly voters?: number;
   /** It votes, and keeps no values. */
   readonly witness?: boolean;
@@ -37,6 +41,7 @@ export interface ServerOptions {
   readonly listen?: string | readonly string[];
   readonly peerListen?: string | readonly string[];
   readonly fabricListen?: string | readonly string[];
+  readonly httpListen?: string | readonly string[];
   readonly rdmaDevice?: string;
   readonly advertise?: string | readonly string[];
   readonly transport?: string | readonly string[];
@@ -82,9 +87,9 @@ export interface ServerOptions {
   readonly clientQuota?: number;
   readonly maxConnections?: number;
   readonly leaseMs?: number | string;
+  readonly drainMs?: number | string;
   readonly ownerLeaseMs?: number | string;
-  readonly spinUs?: number;
-  readonly tcpBusyPollUs?: number;
+  readonly polling?: Polling;
   readonly electionMs?: number | string;
   readonly logLevel?: LogLevel;
 }
@@ -104,6 +109,8 @@ export interface ServerHandle extends AsyncDisposable {
   readonly addresses: readonly string[];
   /** Addresses of the port between servers: what another server's `peers` and `join` are given. */
   readonly peerAddresses: readonly string[];
+  /** Of the page and /metrics, host:port; empty: there is none. */
+  readonly httpAddresses: readonly string[];
   /** Where the data plane listens. */
   readonly fabric: readonly FabricAddress[];
   /** Shards that were served when the start was done. */
@@ -171,11 +178,7 @@ class NodeThread {
     // Threads inherit the options of Node.js, of which this one is about a program given by --eval and refused for a
     // file.
     const execArgv = process.execArgv.filter((option) => !option.startsWith('--input-type'));
-    this.#worker = new Worker(new URL('./node-worker.js', import.meta.url), {
-      workerData: start,
-      name: 'farkv-node',
-      execArgv,
-    });
+    this.#worker = startThread('server/node-worker', { workerData: start, name: 'farkv-node', execArgv });
     let becomeReady: ((info: ReadyInfo) => void) | undefined;
     let startFailed: ((error: FarkvError) => void) | undefined;
     this.ready = new Promise((resolve, reject) => {
@@ -258,6 +261,7 @@ class Handle implements ServerHandle {
   readonly clusterId: string;
   readonly addresses: readonly string[];
   readonly peerAddresses: readonly string[];
+  readonly httpAddresses: readonly string[];
   readonly fabric: readonly FabricAddress[];
   readonly shards: readonly number[];
   readonly dataDir: string;
@@ -268,6 +272,7 @@ class Handle implements ServerHandle {
     this.clusterId = info.clusterId;
     this.addresses = info.control;
     this.peerAddresses = info.peer;
+    this.httpAddresses = info.http;
     this.fabric = info.fabric;
     this.shards = info.shards;
     this.dataDir = info.dataDir;

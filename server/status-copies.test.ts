@@ -4,7 +4,7 @@ import { REPLICATED } from '../core/metadata/copy-sets.js';
 import { FORMAT_COPIES } from '../core/metadata/format.js';
 import { CopyLog } from '../test/support/copy-log.js';
 import { bootstrapOf, joinOf, MetadataLog } from '../test/support/metadata-log.js';
-import { policyFrom, renderReplication } from './cli/commands/replication.js';
+import { lackText, policyFrom, renderReplication } from './cli/commands/replication.js';
 import { copiesStatus, copiesText, levelLines, replicationStatus } from './status-copies.js';
 
 const text = (log: CopyLog, lag?: number, answers: (id: string) => boolean = () => true): string =>
@@ -50,13 +50,41 @@ test('a cache says nothing of copies', (t) => {
 
 test('what an operator does not say has a default by level; what does not fit is refused', (t) => {
   const given = { replicas: undefined, minInSync: undefined, onLoss: undefined };
-  const replicated = policyFrom({ ...given, level: 'replicated' });
+  const replicated = policyFrom({ ...given, level: 'replicated' }, undefined);
   t.deepEqual(replicated, { level: 'replicated', replicas: 2, minInSync: 1, onLoss: 'wait' });
-  t.deepEqual(policyFrom({ ...given, level: 'cache' }), { level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' });
+  t.deepEqual(policyFrom({ ...given, level: 'cache' }, undefined), {
+    level: 'cache',
+    replicas: 1,
+    minInSync: 1,
+    onLoss: 'empty',
+  });
   for (const wrong of [{ replicas: 6 }, { replicas: 0 }, { replicas: 1.5 }, { minInSync: 3 }])
-    t.throws(() => policyFrom({ ...given, level: 'replicated', ...wrong }), { code: 'ERR_CONFIG' });
-  t.throws(() => policyFrom({ ...given, level: 'cache', replicas: 2 }), { code: 'ERR_CONFIG' });
+    t.throws(() => policyFrom({ ...given, level: 'replicated', ...wrong }, undefined), { code: 'ERR_CONFIG' });
+  t.throws(() => policyFrom({ ...given, level: 'cache', replicas: 2 }, undefined), { code: 'ERR_CONFIG' });
   t.regex(renderReplication([{ tenant: 'blue', ...replicated }]), /blue +replicated +2 +1 +wait/);
+});
+
+test('what an operator does not say stays as it is set, unless the level changes', (t) => {
+  const given = { level: undefined, replicas: undefined, minInSync: undefined, onLoss: undefined };
+  const known = { level: 'replicated', replicas: 3, minInSync: 2, onLoss: 'empty' } as const;
+  t.deepEqual(policyFrom({ ...given, replicas: 4 }, known), { ...known, replicas: 4 });
+  t.deepEqual(policyFrom({ ...given, level: 'replicated', minInSync: 1 }, known), { ...known, minInSync: 1 });
+  t.deepEqual(policyFrom({ ...given, onLoss: 'wait' }, known), { ...known, onLoss: 'wait' });
+  const cache = policyFrom({ ...given, level: 'cache' }, known);
+  t.deepEqual(cache, { level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' });
+  t.is(policyFrom({ ...given, level: 'replicated' }, cache).onLoss, 'wait');
+  t.throws(() => policyFrom({ ...given, replicas: 1 }, known), {
+    code: 'ERR_CONFIG',
+    message: '--min-in-sync: must be a whole number from 1 to 1, and would be 2',
+  });
+  t.throws(() => policyFrom(given, undefined), { code: 'ERR_CONFIG', message: /^--level: / });
+});
+
+test('who sets more copies than servers can keep is told what becomes of changes', (t) => {
+  const policy = { level: 'replicated', replicas: 3, minInSync: 2, onLoss: 'wait' } as const;
+  t.is(lackText(policy, 3), undefined);
+  t.regex(lackText(policy, 2)!, /^2 servers keep values now.*3 copies: .*DEGRADED/);
+  t.regex(lackText(policy, 1)!, /^one server keeps.*TOO FEW, and changes are refused until 2 .*--min-in-sync 1$/);
 });
 
 test('a shard that was never served is not called lost, and its copies show how far it is', (t) => {
@@ -93,4 +121,16 @@ test('what a new cluster does with values is said by its first policy, also befo
   log.do(joinOf('s3', 3, undefined, 0));
   t.regex(levelLines(log.state)[0] ?? '', /; but one server keeps values: add servers that are no witnesses$/);
   t.regex(levelLines(new MetadataLog().do(bootstrapOf(1, ['s1'])).state)[0] ?? '', /^level cache: .* lost with it$/);
+});
+
+test('a shard is gone when the only server with a copy came back without it, in memory or on a disk', (t) => {
+  for (const level of ['replicated', 'durable'] as const) {
+    const log = new CopyLog({ level, replicas: 2 });
+    const owner = log.owner!;
+    const gone = (answers = true): true | undefined => copiesStatus(log.state, 0, 0, () => answers)?.gone;
+    t.is(gone(), undefined);
+    t.is(gone(false), undefined, 'a server that does not answer may come back with it');
+    log.do({ ...joinOf(owner, 100), replaces: log.start(owner) });
+    t.is(gone(), true, level);
+  }
 });

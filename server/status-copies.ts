@@ -1,9 +1,8 @@
 /** What `farkv status` says of the copies of shards. */
-import { CACHE, inSync, isWhole, policyOf } from '../core/metadata/copy-sets.js';
+import { CACHE, inSync, isGone, isWhole, policyOf } from '../core/metadata/copy-sets.js';
 import { keepersExpected } from '../core/metadata/placement.js';
 import type { CopyState, MetadataState, Policy } from '../core/metadata/state.js';
 import { tenantRanges } from '../core/metadata/tenants.js';
-import type { ShardStatus } from './status.js';
 
 /** How a tenant's values are kept; `tenant` is missing of the default one. */
 export interface ReplicationStatus extends Policy {
@@ -21,6 +20,8 @@ export interface CopiesStatus {
     readonly state: CopyState;
     /** It was late again and again, and is not waited for yet. */
     readonly heldBack?: true;
+    /** Its server lacks memory for what the owner has. */
+    readonly full?: true;
   }[];
   /** Changes that the owner has and that are not everywhere yet. */
   readonly lag?: number;
@@ -29,6 +30,8 @@ export interface CopiesStatus {
    * lost: nobody who answers has the values, or nobody who has them is the owner.
    */
   readonly trouble?: 'degraded' | 'too few' | 'lost';
+  /** Every server that had a copy has started again and came back without it: the shard waits for an operator. */
+  readonly gone?: true;
 }
 
 /** Undefined in clusters of earlier formats. */
@@ -48,6 +51,8 @@ export function levelText({
   replicas,
 }: Pick<ReplicationStatus, 'tenant' | 'level' | 'replicas'>): string {
   const name = tenant === undefined ? '' : ` of ${tenant}`;
+  if (level === 'durable')
+    return `level durable: each value${name} is on ${replicas === 1 ? 'the disk of one server' : `the disks of ${replicas} servers`} before it is answered, and found again after a loss of power`;
   return level === 'cache' || replicas === 1
     ? `level ${level}: each value${name} is kept by one server, and lost with it`
     : `level replicated: each value${name} is kept by ${replicas} servers, and found again when one is lost`;
@@ -58,10 +63,10 @@ export function levelLines(state: MetadataState): string[] {
   return tenantRanges(state).map((_, i) => {
     const tenant = i === 0 ? undefined : state.tenants[i - 1]?.name;
     const policy = state.policies?.[i] ?? CACHE;
-    const later = policy.level === 'replicated' && state.copySets === undefined ? ', once all servers have come' : '';
+    const later = policy.level !== 'cache' && state.copySets === undefined ? ', once all servers have come' : '';
     const keepers = keepersExpected(state);
     const lacks =
-      policy.level === 'replicated' && keepers < policy.replicas
+      policy.level !== 'cache' && keepers < policy.replicas
         ? `; but ${keepers === 1 ? 'one server keeps' : `${keepers} servers keep`} values: add servers that are no witnesses`
         : '';
     return levelText({ ...policy, ...(tenant === undefined ? {} : { tenant }) }) + later + lacks;
@@ -75,15 +80,16 @@ export function copiesStatus(
   lag: number | undefined,
   answers: (id: string) => boolean,
   heldBack: readonly string[] = [],
+  full: (id: string) => boolean = () => false,
 ): CopiesStatus | undefined {
+  const of = state.shards[shard];
   const set = state.copySets?.[shard];
   const { level, replicas, minInSync } = policyOf(state, shard);
   if (set === undefined || (level === 'cache' && set.copies.length <= 1)) return undefined;
   const synced = inSync(set.copies);
   const whole = set.copies.filter(isWhole);
   // A shard that was never served has no copy with anything in it, and nothing to lose.
-  const isLost =
-    state.shards[shard]?.owner === undefined || (whole.length > 0 && !whole.some((copy) => answers(copy.member)));
+  const isLost = of?.owner === undefined || (whole.length > 0 && !whole.some((copy) => answers(copy.member)));
   const trouble = isLost ? 'lost' : synced < minInSync ? 'too few' : synced < replicas ? 'degraded' : undefined;
   return {
     config: set.config,
@@ -94,27 +100,22 @@ export function copiesStatus(
       member,
       state: is,
       ...(is === 'joining' && heldBack.includes(member) ? { heldBack: true } : {}),
+      ...(full(member) ? { full: true } : {}),
     })),
     ...(lag === undefined ? {} : { lag }),
     ...(trouble === undefined ? {} : { trouble }),
+    ...(of !== undefined && isGone(state, of) ? { gone: true } : {}),
   };
-}
-
-/**
- * Nobody has what was in it any more: every start that had a copy has ended (isGone of core/metadata). Of what is merely
- * LOST a server that does not answer now may still have a copy.
- */
-export function isGoneNow({ owner, epoch, copies }: Pick<ShardStatus, 'owner' | 'epoch' | 'copies'>): boolean {
-  return owner === undefined && epoch > 0 && copies?.copies.every(({ state }) => state === 'joining') === true;
 }
 
 /** `2/2 s1 s3`, `1/2 s1 DEGRADED`: copies in sync of those that there are to be, where they are, and what is wrong. */
 export function copiesText(status: CopiesStatus | undefined): string {
   if (status === undefined) return '-';
   const { copies, lag, trouble } = status;
-  const places = copies.map(({ member, state, heldBack }) =>
-    state === 'in-sync' ? member : `${member} (${heldBack === true ? 'late too often' : state})`,
-  );
+  const places = copies.map(({ member, state, heldBack, full }) => {
+    if (full === true) return `${member} (full)`;
+    return state === 'in-sync' ? member : `${member} (${heldBack === true ? 'late too often' : state})`;
+  });
   const behind = lag === undefined || lag === 0 ? [] : [`lag ${lag}`];
   const said = trouble === undefined ? [] : [trouble.toUpperCase()];
   return [`${status.inSync}/${status.wanted}`, ...places, ...behind, ...said].join(' ');

@@ -126,6 +126,24 @@ test("a shard is served, open, closed, out of reach or nobody's", (t) => {
   t.like(status.shards[0], { entries: 7, memoryBytes: 3 << 20, memoryLimitBytes: 1 << 28 });
 });
 
+test('the figures of a shard are not looked for among those of all', (t) => {
+  const shards = Array.from({ length: 512 }, (_, n) => shard(n, { owner: 's1', ...open }));
+  let reads = 0;
+  const counted = shards.map(({ shard: n }) =>
+    Object.defineProperty(own(n, true), 'shard', {
+      get: () => {
+        reads += 1;
+        return n;
+      },
+    }),
+  );
+  const of = { ...node, dataPlane: { workers: [], shards: counted } };
+  const about = { term: 4, answeredBy: 's1', leader: 's1' };
+  const many = clusterStatus({ ...state, shards }, new Map([['s1', of]]), state.voters, about);
+  t.true(many.shards.every((s) => s.state === 'serving'));
+  t.true(reads < 4 * shards.length, `${reads} reads`);
+});
+
 test('the parts of the memory add up to what is registered', (t) => {
   const { memory, memoryBytes } = status.shards[0] ?? {};
   t.deepEqual(memory, {
@@ -159,12 +177,25 @@ test('the table is readable where nothing is known yet', (t) => {
   t.regex(renderStatus(status), /^ +4 +- +unassigned/m);
 });
 
+test('a server that is being drained is shown', (t) => {
+  const servers = [{ id: 's2', raftId: 2, control: ['127.0.0.1:7401'], draining: true }];
+  const draining = clusterStatus({ ...state, servers }, new Map([['s1', node]]), state.voters, {
+    term: 4,
+    answeredBy: 's1',
+  });
+  t.regex(renderStatus(draining), /^s2 +unreachable, draining +127/m);
+  t.false(renderStatus(status).includes('draining'));
+});
+
 test('a server whose thread of clients and operators stands still is shown', (t) => {
   const of = (more: Partial<typeof node>): string =>
     renderStatus(
       clusterStatus(state, new Map([['s1', { ...node, ...more }]]), state.voters, { term: 4, answeredBy: 's2' }),
     );
-  t.regex(of({ frontStalledMs: 3500 }), /^s1 has not answered its clients and operators for 4 s$/m);
+  t.regex(
+    of({ frontStalledMs: 3500 }),
+    /^needs attention: s1 has not answered its clients and operators for 4 s: look at/m,
+  );
   t.notRegex(of({}), /has not answered/);
 });
 

@@ -3,8 +3,9 @@
  * or client ids.
  */
 import type { DataPlaneStats } from '../native/data-plane.js';
-import { list, maybe, record, text, uint, type Check } from '../core/protocol/check.js';
+import { boolean, list, maybe, oneOf, record, text, uint, type Check } from '../core/protocol/check.js';
 import { memberId, MEMBERS_MAX, shardNumber, SHARDS_MAX } from '../core/metadata/check-state.js';
+import type { Failover } from '../core/metadata/failovers.js';
 import { isWitness } from '../core/metadata/placement.js';
 import type { FabricAddress, MetadataState, Move, Provider } from '../core/metadata/state.js';
 import { tenantRanges } from '../core/metadata/tenants.js';
@@ -12,6 +13,11 @@ import type { RaftStatus } from '../core/raft/index.js';
 import type { HeldBack } from '../core/shards/index.js';
 import { checkMoveErrors, type MoveError } from './shards/move-errors.js';
 import { copiesStatus, replicationStatus, type CopiesStatus, type ReplicationStatus } from './status-copies.js';
+import { checkValuesStatus, type ValuesStatus } from './values-watch.js';
+
+export interface FailoverStatus extends Failover {
+  readonly agoMs: number;
+}
 
 /** Of one server, by itself. */
 export interface NodeStatus {
@@ -29,14 +35,22 @@ export interface NodeStatus {
   readonly clients: number;
   /** For about so long its thread of clients and operators has not answered; absent: it does. */
   readonly frontStalledMs?: number;
+  /** Whether the leader's lease lets it answer; absent: it has not asked for one yet, or its version does not say. */
+  readonly leaseHeld?: boolean;
   /** Of moves from or to it; earlier versions do not say. */
   readonly moveErrors?: readonly MoveError[];
   /** Copies of its shards that were late too often, and that it does not wait for yet. */
   readonly heldBack?: readonly HeldBack[];
+  /** Shards of which its copy lacks memory for what their owners have. */
+  readonly fullCopies?: readonly number[];
   /** Voters whose votes went to others, as it has seen since its start; earlier versions do not say. */
   readonly movedVotes?: readonly { readonly from: string; readonly to: string }[];
+  /** The last from each owner to each, newest first, as it has seen since its start. */
+  readonly failovers?: readonly FailoverStatus[];
   /** Undefined until the data plane has been started. */
   readonly dataPlane?: DataPlaneStats;
+  /** Where shards are durable, from when its start begins to read them. */
+  readonly values?: ValuesStatus;
 }
 
 export interface MemberStatus {
@@ -142,6 +156,8 @@ export interface ClusterStatus {
    * anew or has another owner. Servers of earlier versions do not say.
    */
   readonly moveErrors?: readonly MoveError[];
+  /** Owners that were replaced unplanned, newest first: as the server knows them that has run for longest. */
+  readonly failovers?: readonly FailoverStatus[];
   /** Beside the default one, which has the shards before theirs; absent where there are none. */
   readonly tenants?: readonly { readonly name: string; readonly firstShard: number; readonly shards: number }[];
   /** The default tenant's first; absent in clusters whose metadata has no copies. */
@@ -219,12 +235,18 @@ export function clusterStatus(
       ...(node === undefined ? {} : { node }),
     };
   });
+  // Once per server: a cluster may have thousands of shards, and this is done once per second for a page.
+  const served = new Map(
+    [...nodes].map(([id, { dataPlane }]) => [id, new Map((dataPlane?.shards ?? []).map((one) => [one.shard, one]))]),
+  );
+  const fullCopies = new Map([...nodes].map(([id, node]) => [id, new Set(node.fullCopies)]));
   const shards = state.shards.map((s): ShardStatus => {
     const node = s.owner === undefined ? undefined : nodes.get(s.owner);
-    const own = node?.dataPlane?.shards.find((one) => one.shard === s.shard);
+    const own = s.owner === undefined ? undefined : served.get(s.owner)?.get(s.shard);
     const open = s.incarnation !== undefined;
     const late = (node?.heldBack ?? []).filter(({ shard }) => shard === s.shard).map(({ member }) => member);
-    const copies = copiesStatus(state, s.shard, own?.copy?.lag, (id) => nodes.has(id), late);
+    const full = (id: string): boolean => fullCopies.get(id)?.has(s.shard) === true;
+    const copies = copiesStatus(state, s.shard, own?.copy?.lag, (id) => nodes.has(id), late, full);
     return {
       shard: s.shard,
       ...(s.owner === undefined ? {} : { owner: s.owner }),
@@ -274,6 +296,7 @@ export function clusterStatus(
     shards,
     moves: state.moves,
     moveErrors: moveErrorsOf(state, nodes),
+    failovers: [...nodes.values()].sort((a, b) => b.uptimeMs - a.uptimeMs)[0]?.failovers ?? [],
     ...(tenants.length === 0 ? {} : { tenants }),
     ...(replication === undefined ? {} : { replication }),
   };
@@ -289,6 +312,15 @@ function moveErrorsOf(state: MetadataState, nodes: ReadonlyMap<string, NodeStatu
   }
   return [...last.values()].sort((a, b) => a.shard - b.shard);
 }
+
+const checkFailover = record<FailoverStatus>({
+  from: memberId,
+  to: memberId,
+  shards: uint(),
+  why: oneOf('restarted', 'silent'),
+  values: oneOf('all', 'some', 'none'),
+  agoMs: uint(),
+});
 
 const checkHeldBack = record<HeldBack>({ shard: shardNumber, member: memberId, times: uint() });
 
@@ -307,8 +339,12 @@ export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
     connections: uint(),
     clients: uint(),
     frontStalledMs: maybe(uint()),
+    leaseHeld: maybe(boolean),
     moveErrors: maybe(checkMoveErrors),
     heldBack: maybe(list(checkHeldBack, SHARDS_MAX)),
+    fullCopies: maybe(list(shardNumber, SHARDS_MAX)),
+    values: maybe(checkValuesStatus),
+    failovers: maybe(list(checkFailover, MEMBERS_MAX * MEMBERS_MAX)),
     movedVotes: maybe(list(record<{ from: string; to: string }>({ from: text(63), to: text(63) }), MEMBERS_MAX)),
   })(value, at);
   const dataPlane = (value as { readonly dataPlane?: unknown }).dataPlane;

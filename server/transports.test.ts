@@ -21,7 +21,12 @@ test('auto offers what is there and says what is not; a named or strict transpor
 });
 
 test('each data-plane thread listens at its own address of every transport', (t) => {
-  const s = settings({ 'fabric-listen': '127.0.0.1:7500,[::1]:0' });
+  const s = settings({ 'fabric-listen': '127.0.0.1:7500,[::1]:0', insecure: true });
+  const rdma = () => [{ device: 'mlx5_0', networkInterface: 'eth0', address: '10.1.1.1', iwarp: false }];
+  t.deepEqual(
+    listenList(s, ['verbs'], 2, [], rdma).map((l) => l.address),
+    ['10.1.1.1:7600', '10.1.1.1:7601'],
+  );
   t.deepEqual(listenList(s, ['shm', 'tcp'], 2, ['/run/a', '/run/b']), [
     { provider: 'shm', address: 'unix:/run/a', worker: 0 },
     { provider: 'tcp', address: '127.0.0.1:7500', worker: 0 },
@@ -52,9 +57,9 @@ test('tcp is encrypted when the control port is, but for --insecure-data, and it
   const rdma = () => [{ device: 'rxe0', networkInterface: 'eth0', address: '127.0.0.1', iwarp: false }];
   const said = (s: typeof plain) =>
     listenList({ ...s, insecure: true }, ['tcp', 'verbs'], 1, [], rdma).map((l) => l.address);
-  t.deepEqual(said(plain), ['127.0.0.1:7500', '127.0.0.1:7500']);
-  t.deepEqual(said(tls), ['tls:127.0.0.1:7500', '127.0.0.1:7500']);
-  t.deepEqual(said(off), ['127.0.0.1:7500', '127.0.0.1:7500']);
+  t.deepEqual(said(plain), ['127.0.0.1:7500', '127.0.0.1:7600']);
+  t.deepEqual(said(tls), ['tls:127.0.0.1:7500', '127.0.0.1:7600']);
+  t.deepEqual(said(off), ['127.0.0.1:7500', '127.0.0.1:7600']);
   const told = (address: string, s: typeof plain) => fabricAddresses(bound(address), s, 'host').map((a) => a.address);
   t.deepEqual(told('127.0.0.1:7500', plain), ['127.0.0.1:7500']);
   t.deepEqual(told('tls:127.0.0.1:7500', tls), ['tls:127.0.0.1:7500']);
@@ -92,7 +97,7 @@ test('verbs listens where an RDMA device is: the named one, else that of --fabri
   ];
   const at = (given: Record<string, string | boolean>) =>
     rdmaListen(settings({ token: 'secret', transport: 'verbs', ...given }), found);
-  t.deepEqual(at({}), [{ host: '10.9.0.1', port: 0 }]);
+  t.deepEqual(at({}), [{ host: '10.9.0.1', port: 8400 }]);
   t.deepEqual(at({ 'fabric-listen': '10.8.0.1:7500,10.1.1.1:7500' }), [{ host: '10.8.0.1', port: 7500 }]);
   t.deepEqual(at({ 'fabric-listen': '0.0.0.0:7500', 'rdma-device': 'siw0' }), [{ host: '10.8.0.1', port: 7500 }]);
   t.deepEqual(at({ 'fabric-listen': '[fd00:9::1]:0' }), [{ host: 'fd00:9::1', port: 0 }]);

@@ -5,7 +5,7 @@ import { FarkvError } from '../core/errors.js';
 import { bare, encrypted, inTheClear, isEncrypted } from '../core/metadata/data-address.js';
 import type { FabricAddress } from '../core/metadata/state.js';
 import { isSameHost, needsDevice, type Provider } from '../core/providers.js';
-import type { ServerSettings } from './config/settings.js';
+import { VERBS_PORT_OFFSET, type ServerSettings } from './config/settings.js';
 import { formatHostPort, parseHostPort, type HostPort } from './config/units.js';
 import { advertised } from './control/advertise.js';
 import type { Log } from './log.js';
@@ -62,7 +62,10 @@ export function rdmaListen(settings: ServerSettings, found: readonly RdmaAddress
   return chosen;
 }
 
-/** Where each data-plane thread listens. */
+/**
+ * Where each data-plane thread listens. Verbs has ports of its own: over iWARP a port is one of the kernel's TCP, which
+ * tcp's listener would have taken.
+ */
 export function listenList(
   settings: ServerSettings,
   transports: readonly Provider[],
@@ -77,7 +80,8 @@ export function listenList(
       if (isSameHost(provider)) list.push({ provider, address: `unix:${sockets[worker] ?? ''}`, worker });
       else
         for (const { host, port } of needsDevice(provider) ? onDevice : settings.fabricListen) {
-          const address = formatHostPort({ host, port: port === 0 ? 0 : port + worker });
+          const first = needsDevice(provider) ? port + VERBS_PORT_OFFSET : port;
+          const address = formatHostPort({ host, port: port === 0 ? 0 : first + worker });
           list.push({
             provider,
             address: needsDevice(provider) || !encrypts(settings) ? address : encrypted(address),

@@ -17,6 +17,7 @@ interface Locked {
   readonly dev?: boolean;
 }
 interface Manifest {
+  readonly engines: { readonly node: string };
   readonly dependencies: Readonly<Record<string, string>>;
   readonly devDependencies: Readonly<Record<string, string>>;
 }
@@ -34,8 +35,22 @@ test('the lock file pins each package by its version and the hash of its content
     t.regex(version ?? '', /^\d+\.\d+\.\d+/, path);
     t.regex(integrity ?? '', /^sha512-/, path);
   }
-  const { dependencies, devDependencies } = read('package.json') as Manifest;
-  t.like(packages[''], { dependencies, devDependencies });
+  const { dependencies, devDependencies, engines } = read('package.json') as Manifest;
+  t.like(packages[''], { dependencies, devDependencies, engines });
+});
+
+test('Node.js whose require() takes no ES module is refused, by npm and by the build', (t) => {
+  t.is((read('package.json') as Manifest).engines.node, '^20.19.0 || ^22.12.0 || >=23');
+  for (const version of ['18.20.8', '20.18.3', '21.7.3', '22.11.0']) {
+    const pretend = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`;
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      ['--import', `data:text/javascript,${encodeURIComponent(pretend)}`, inRepository('scripts/setup.mjs')],
+      { encoding: 'utf8' },
+    );
+    t.is(status, 1);
+    t.regex(stderr, new RegExp(`needed.*this is ${version}`));
+  }
 });
 
 test('what is installed with farkv has a licence that lets anybody use it', (t) => {

@@ -2,6 +2,7 @@
  * The report's charts as SVG: what all are drawn with, and latency curves over percentiles; bars.ts has the others.
  * Pure. Colours are CSS variables of the page (report-page.ts), so that both follow light and dark.
  */
+import { formatDuration } from '../../server/config/units.js';
 import type { Curve } from './curves.js';
 import { PERCENTILES } from './curves.js';
 
@@ -23,12 +24,6 @@ export const rule = (x1: number, y1: number, x2: number, y2: number, name: strin
 
 export function svg(height: number, title: string, content: readonly string[]): string {
   return `<svg viewBox="0 0 ${WIDTH} ${round(height)}" role="img" aria-label="${escaped(title)}">\n${content.join('\n')}\n</svg>`;
-}
-
-export function duration(ns: number): string {
-  const [value, unit] =
-    ns < 1000 ? [ns, 'ns'] : ns < 1e6 ? [ns / 1000, 'µs'] : ns < 1e9 ? [ns / 1e6, 'ms'] : [ns / 1e9, 's'];
-  return `${value >= 100 ? value.toFixed(0) : Number(value.toPrecision(3))} ${unit}`;
 }
 
 /** Labels at these heights, moved apart so that none covers another. */
@@ -56,7 +51,7 @@ export function latencyChart(curves: readonly Curve[]): string {
       const ns = step * 10 ** decade;
       if (Math.log10(ns) < low - 1e-9 || Math.log10(ns) > high + 1e-9) continue;
       out.push(rule(left, y(ns), right, y(ns), step === 1 ? 'grid' : 'grid faint'));
-      out.push(text(left - 8, y(ns) + 4, duration(ns), ' text-anchor="end" class="tick"'));
+      out.push(text(left - 8, y(ns) + 4, formatDuration(ns), ' text-anchor="end" class="tick"'));
     }
   }
   for (const [p, label] of [
@@ -84,14 +79,14 @@ export function latencyChart(curves: readonly Curve[]): string {
     const half = ns[PERCENTILES.indexOf(0.5)] ?? 0;
     out.push(`<polyline points="${points}" class="curve s${i}"/>`);
     out.push(
-      `<circle cx="${round(x(0.5))}" cy="${round(y(half))}" r="4" class="dot s${i}"><title>${escaped(name)}: p50 ${duration(half)}</title></circle>`,
+      `<circle cx="${round(x(0.5))}" cy="${round(y(half))}" r="4" class="dot s${i}"><title>${escaped(name)}: p50 ${formatDuration(half)}</title></circle>`,
     );
     out.push(text(right + 12, (labels[i] ?? 0) + 1, name, ` class="name s${i}"`));
     out.push(
       text(
         right + 12,
         (labels[i] ?? 0) + 16,
-        `p50 ${duration(half)}, p99 ${duration(ns[PERCENTILES.indexOf(0.99)] ?? 0)}`,
+        `p50 ${formatDuration(half)}, p99 ${formatDuration(ns[PERCENTILES.indexOf(0.99)] ?? 0)}`,
         ' class="tick"',
       ),
     );

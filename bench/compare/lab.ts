@@ -10,6 +10,8 @@ export interface LabOptions {
   readonly servers: number;
   /** YCSB workloads, by letter. */
   readonly workloads: readonly string[];
+  /** How long the row of written bytes writes. */
+  readonly writeSeconds: number;
   readonly signal: AbortSignal;
   readonly note: (text: string) => void;
 }

@@ -37,53 +37,63 @@ export async function meanNs<T>(items: readonly T[], operation: (item: T) => unk
   return (now() - begin) / items.length;
 }
 
-/** Nanoseconds of each awaited operation, with `outstanding` of them in flight. */
+/**
+ * Nanoseconds of each awaited operation, with `outstanding` of them in flight. None is begun once the limit is over:
+ * then there are fewer.
+ */
 export async function latenciesNs<T>(
   items: readonly T[],
   operation: (item: T) => unknown,
   outstanding = 1,
+  limitMs = Infinity,
 ): Promise<Float64Array> {
   const times = new Float64Array(items.length);
-  await inLanes(items, outstanding, async (item, i) => {
+  const done = await inLanes(items, outstanding, limitMs, async (item, i) => {
     const begin = process.hrtime.bigint();
     await operation(item);
     times[i] = Number(process.hrtime.bigint() - begin);
   });
-  return times;
+  return times.subarray(0, done);
 }
 
 export async function medianNs<T>(
   items: readonly T[],
   operation: (item: T) => unknown,
   outstanding = 1,
+  limitMs = Infinity,
 ): Promise<number> {
-  return quantile(await latenciesNs(items, operation, outstanding), 0.5);
+  return quantile(await latenciesNs(items, operation, outstanding, limitMs), 0.5);
 }
 
-/** Operations a second with `outstanding` of them in flight. */
+/** Operations a second with `outstanding` of them in flight; none is begun once the limit is over. */
 export async function rate<T>(
   items: readonly T[],
   outstanding: number,
-  operation: (item: T) => unknown,
+  operation: (item: T, at: number) => unknown,
+  limitMs = Infinity,
 ): Promise<number> {
   const begin = now();
-  await inLanes(items, outstanding, operation);
-  return (items.length * 1e9) / (now() - begin);
+  const done = await inLanes(items, outstanding, limitMs, operation);
+  return (done * 1e9) / (now() - begin);
 }
 
+/** How many were done. */
 async function inLanes<T>(
   items: readonly T[],
   lanes: number,
+  limitMs: number,
   operation: (item: T, at: number) => unknown,
-): Promise<void> {
+): Promise<number> {
+  const until = limitMs === Infinity ? Infinity : performance.now() + limitMs;
   let next = 0;
   const lane = async (): Promise<void> => {
-    while (next < items.length) {
+    while (next < items.length && (until === Infinity || performance.now() < until)) {
       const at = next++;
       await operation(items[at] as T, at);
     }
   };
   await Promise.all(Array.from({ length: lanes }, lane));
+  return next;
 }
 
 /** Items a second, in batches one after the other. */

@@ -6,6 +6,7 @@
  * Exit codes: 0 every row was measured, whatever came out; 1 some were not; 2 wrong usage, or a program is missing.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { hideBin } from 'yargs/helpers';
 import { CURVES, CURVES_NEED, latencyCurves, type Curve } from './curves.js';
 import { openLab } from './lab.js';
@@ -15,7 +16,7 @@ import { missingPrograms } from './peers.js';
 import { head, lines, surroundings, toJson, type RowEntry } from './report.js';
 import { reportPage } from './report-page.js';
 import { rowMet, type Part, type RowResult } from './row.js';
-import { ROWS, type RowPlan } from './rows.js';
+import { DOCUMENTS, ROWS, type RowPlan } from './rows.js';
 import { inRepository } from '../repository.js';
 
 /** After the end was asked for, how long a row may take to put away what it started, and then the stores to stop. */
@@ -39,7 +40,7 @@ async function options(): Promise<Options> {
 
 const o = await options();
 if (o.markdown.length > 0) {
-  const readme = inRepository('bench/README.md');
+  const readme = inRepository(DOCUMENTS[o.goals] ?? giveUp(`no document has the figures of --goals ${o.goals}`));
   try {
     const rows = joined(o.markdown.map((path) => JSON.parse(readFileSync(path, 'utf8')) as RowEntry[]));
     writeFileSync(readme, filled(readFileSync(readme, 'utf8'), rows));
@@ -98,12 +99,14 @@ const lab = openLab({
   rounds: o.rounds,
   servers: o.servers,
   workloads: o.workloads,
+  writeSeconds: o.writeSeconds,
   signal: stop.signal,
   note,
 });
 
 async function measure({ name, theme, work, measure: sets }: RowPlan): Promise<RowResult> {
   const begin = performance.now();
+  const [load = 0] = loadavg();
   let parts: readonly Part[] = [];
   let problem: { readonly problem?: string } = {};
   try {
@@ -113,7 +116,7 @@ async function measure({ name, theme, work, measure: sets }: RowPlan): Promise<R
   } catch (error) {
     problem = { problem: error instanceof Error ? error.message : String(error) };
   }
-  return { name, theme, work, parts, seconds: (performance.now() - begin) / 1000, ...problem };
+  return { name, theme, work, parts, load, seconds: (performance.now() - begin) / 1000, ...problem };
 }
 
 const rows: RowResult[] = [];

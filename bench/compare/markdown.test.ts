@@ -4,7 +4,7 @@ import { inRepository } from '../repository.js';
 import { BEGIN, END, figures, filled, joined, rowsOf } from './markdown.js';
 import { rowEntries, type RowEntry, type Environment } from './report.js';
 import { atLeast, atMost, part } from './row.js';
-import { ROWS } from './rows.js';
+import { DOCUMENTS, ROWS, type GoalSet } from './rows.js';
 
 const where: Environment = {
   machine: '2 x CPU',
@@ -61,13 +61,16 @@ test('a document without a place for the figures is refused', (t) => {
   t.throws(() => filled(document.replace(END, ''), rows), { message: /there is no <!-- figures/ });
 });
 
-test('bench/README.md has the figures of each row that has a goal over peers, and a place for the next ones', (t) => {
-  const readme = readFileSync(inRepository('bench/README.md'), 'utf8');
-  t.deepEqual(
-    rowsOf(readme).sort(),
-    ROWS.filter(({ measure }) => measure.peers !== undefined)
-      .map(({ name }) => name)
-      .sort(),
-  );
-  t.notThrows(() => filled(readme, rows));
+test('a document has the figures of each row of its goals, and a place for the next ones', (t) => {
+  for (const [goals, path] of Object.entries(DOCUMENTS)) {
+    const document = readFileSync(inRepository(path), 'utf8');
+    t.deepEqual(
+      rowsOf(document).sort(),
+      ROWS.filter(({ measure }) => measure[goals as GoalSet] !== undefined)
+        .map(({ name }) => name)
+        .sort(),
+      path,
+    );
+    t.notThrows(() => filled(document, rows));
+  }
 });

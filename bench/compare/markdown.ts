@@ -29,7 +29,9 @@ export function figures(rows: readonly RowEntry[]): string {
       .flatMap((row) =>
         (row.parts ?? [row]).map((p, i) => {
           const name = [...(i === 0 ? [`\`${row.name}\``] : []), ...(p === row ? [] : [p.name])].join(': ');
-          return `| ${[name, p.measured === null ? '' : p.goal, figure(p), p.detail, verdict(p.met)].map(cell).join(' | ')} |`;
+          const load = i === 0 && row.load !== undefined ? `; load average ${row.load.toFixed(1)}` : '';
+          const cells = [name, p.measured === null ? '' : p.goal, figure(p), `${p.detail}${load}`, verdict(p.met)];
+          return `| ${cells.map(cell).join(' | ')} |`;
         }),
       );
     const where = run.split('; ').map((part) => `- ${part}`);

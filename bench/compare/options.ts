@@ -1,6 +1,6 @@
 /** The command line of the comparison. */
 import yargs from 'yargs';
-import { KEYS, ROWS, type GoalSet } from './rows.js';
+import { DOCUMENTS, GOAL_SETS, KEYS, ROWS, type GoalSet } from './rows.js';
 import { WORKLOADS } from './rows-ycsb.js';
 
 export interface Options {
@@ -13,7 +13,8 @@ export interface Options {
   readonly json: string | undefined;
   readonly report: string | undefined;
   readonly timeLimitMinutes: number;
-  /** Nothing is measured: the files' figures go into bench/README.md. */
+  readonly writeSeconds: number;
+  /** Nothing is measured: the files' figures go into the document of the goals. */
   readonly markdown: readonly string[];
 }
 
@@ -29,9 +30,10 @@ export async function readOptions(args: readonly string[]): Promise<Options> {
       '$0 [options]\n\nfarkv beside Redis, memcached and lmdb on this machine, in one run: ratios with their spread. Nothing is installed.',
     )
     .option('goals', {
-      choices: ['peers', 'main'] as const,
+      choices: GOAL_SETS,
       default: 'peers' as const,
-      describe: 'peers: ahead of every peer, 1,000,000 keys; main: those of the first version, 100,000 keys',
+      describe:
+        'peers: ahead of every peer, 1,000,000 keys; main: those of the first version, 100,000 keys; durable: values on the disk of TMPDIR, 100,000 keys',
     })
     .option('keys', {
       type: 'number',
@@ -41,6 +43,11 @@ export async function readOptions(args: readonly string[]): Promise<Options> {
     .option('servers', { type: 'number', default: 1, describe: 'farkv servers' })
     .option('only', { type: 'string', describe: 'Rows whose name or work matches this regular expression' })
     .option('ycsb', { type: 'string', default: LETTERS.join(','), describe: 'Workloads of the ycsb row' })
+    .option('write-seconds', {
+      type: 'number',
+      default: 600,
+      describe: 'How long the row durable-write-amplification writes',
+    })
     .option('json', {
       type: 'string',
       describe:
@@ -53,8 +60,7 @@ export async function readOptions(args: readonly string[]): Promise<Options> {
     .option('markdown', {
       type: 'string',
       array: true,
-      describe:
-        "Measure nothing: write the figures of these --json files into the table of bench/README.md; of a row that is in several the last one's",
+      describe: `Measure nothing: write the figures of these --json files into the document of the goals (${Object.values(DOCUMENTS).join(', ')}); of a row that is in several the last one's`,
     })
     .option('time-limit', {
       type: 'number',
@@ -64,12 +70,13 @@ export async function readOptions(args: readonly string[]): Promise<Options> {
     .example('$0 --only "shm-get" --report /tmp/farkv.html', 'GETs over shm, and a page')
     .example('$0 --keys 20000 --rounds 2', 'does everything work? A trial: the figures mean nothing')
     .example('$0 --markdown rows.json', 'puts the figures into bench/README.md')
-    .check(({ keys = 10_000, rounds, servers, 'time-limit': timeLimit }) => {
+    .check(({ keys = 10_000, rounds, servers, 'time-limit': timeLimit, 'write-seconds': write }) => {
       const whole = (value: number, low: number, high: number): boolean =>
         Number.isInteger(value) && value >= low && value <= high;
       if (!whole(keys, 5000, 10_000_000)) throw new Error('--keys: 5000 to 10000000');
       if (!whole(rounds, 1, 100) || !whole(servers, 1, 9)) throw new Error('--rounds: 1 to 100; --servers: 1 to 9');
       if (!(timeLimit > 0 && timeLimit <= 1440)) throw new Error('--time-limit: up to 1440 minutes');
+      if (!whole(write, 1, 86_400)) throw new Error('--write-seconds: 1 to 86400');
       return true;
     })
     .epilogue(
@@ -94,6 +101,7 @@ export async function readOptions(args: readonly string[]): Promise<Options> {
     json: given.json,
     report: given.report,
     timeLimitMinutes: given['time-limit'],
+    writeSeconds: given['write-seconds'],
     markdown: given.markdown ?? [],
   };
 }

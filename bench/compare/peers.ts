@@ -1,6 +1,6 @@
 /**
- * The stores that farkv is compared with, started on loopback without persistence and stopped again. Nothing is
- * installed: a missing program is named with the Debian package that brings it.
+ * The stores that farkv is compared with, started on loopback and stopped again; without persistence, unless a row
+ * wants it. Nothing is installed: a missing program is named with the Debian package that brings it.
  */
 import { tmpdir } from 'node:os';
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
@@ -17,7 +17,7 @@ export interface Peer {
   stop(): Promise<void>;
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
   const { port } = probe.address() as AddressInfo;
@@ -31,6 +31,7 @@ const PROGRAMS = {
   'redis-server': 'redis-server',
   'redis-benchmark': 'redis-tools',
   memcached: 'memcached',
+  etcd: 'etcd-server',
   gcc: 'gcc',
   make: 'make',
 } as const;
@@ -61,7 +62,7 @@ async function accepts(port: number): Promise<boolean> {
   }
 }
 
-async function start(program: Program, args: (port: number) => string[]): Promise<Peer> {
+export async function startPeer(program: Program, args: (port: number) => string[]): Promise<Peer> {
   const port = await freePort();
   const child: ChildProcess = spawn(program, args(port), { stdio: ['ignore', 'ignore', 'pipe'] });
   let said = '';
@@ -93,9 +94,19 @@ export interface Certificate {
   readonly ca: string;
 }
 
-/** With TLS where a certificate is given; a replica of the server on the port `of`, where one is named. */
-export function startRedis(tls?: Certificate, of?: number): Promise<Peer> {
-  return start('redis-server', (port) => [
+export interface RedisOptions {
+  readonly tls?: Certificate | undefined;
+  /** A replica of the server on this port. */
+  readonly replicaOf?: number;
+  /**
+   * Every change is appended to a file in the directory, which is synced as `fsync` says. The file is never rewritten:
+   * that would be work beside what is measured.
+   */
+  readonly appendOnly?: { readonly directory: string; readonly fsync: 'always' | 'everysec' };
+}
+
+export function startRedis({ tls, replicaOf: of, appendOnly }: RedisOptions = {}): Promise<Peer> {
+  return startPeer('redis-server', (port) => [
     ...(tls === undefined ? ['--port', String(port)] : ['--port', '0', '--tls-port', String(port)]),
     ...(tls === undefined
       ? []
@@ -105,13 +116,14 @@ export function startRedis(tls?: Certificate, of?: number): Promise<Peer> {
     '127.0.0.1',
     // What a replica is sent is written there first.
     '--dir',
-    tmpdir(),
+    appendOnly?.directory ?? tmpdir(),
     '--rdb-del-sync-files',
     'yes',
     '--save',
     '',
-    '--appendonly',
-    'no',
+    ...(appendOnly === undefined
+      ? ['--appendonly', 'no']
+      : ['--appendonly', 'yes', '--appendfsync', appendOnly.fsync, '--auto-aof-rewrite-percentage', '0']),
     '--daemonize',
     'no',
     '--loglevel',
@@ -122,7 +134,7 @@ export function startRedis(tls?: Certificate, of?: number): Promise<Peer> {
 
 export function startMemcached(memoryMb: number, tls?: Certificate): Promise<Peer> {
   const user = process.getuid?.() === 0 ? ['-u', 'root'] : [];
-  return start('memcached', (port) => [
+  return startPeer('memcached', (port) => [
     '-l',
     '127.0.0.1',
     '-p',
@@ -136,8 +148,14 @@ export function startMemcached(memoryMb: number, tls?: Certificate): Promise<Pee
   ]);
 }
 
+/** Connections of redis-benchmark, and requests that each sends at once. */
+export interface Pipelines {
+  readonly clients: number;
+  readonly depth: number;
+}
+
 /**
- * `redis-benchmark -c 1 -P 100` of one command; requests per second as it prints them. In `command` the text
+ * `redis-benchmark -c 1 -P 100`, or as many as `pipelines` says, of one command; requests per second as it prints them. In `command` the text
  * __rand_int__ stands for a number below `keys`, in 12 digits, so that user__rand_int__ is a key that was loaded.
  */
 export async function redisBenchmark(
@@ -145,6 +163,7 @@ export async function redisBenchmark(
   keys: number,
   requests: number,
   command: readonly string[],
+  { clients, depth }: Pipelines = { clients: 1, depth: 100 },
 ): Promise<number> {
   const args = [
     '-h',
@@ -153,9 +172,9 @@ export async function redisBenchmark(
     String(port),
     '--csv',
     '-c',
-    '1',
+    String(clients),
     '-P',
-    '100',
+    String(depth),
     '-n',
     String(requests),
     '-r',

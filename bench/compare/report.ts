@@ -1,10 +1,10 @@
 /** The comparison as text and as JSON, and what it was measured on. */
 import { readFileSync } from 'node:fs';
-import { cpus, loadavg, release, totalmem } from 'node:os';
+import { cpus, loadavg, release, tmpdir, totalmem } from 'node:os';
 import { inRepository } from '../repository.js';
+import { fileSystemOf, syncUs } from '../disk.js';
 import { versionOf } from './peers.js';
 import { byGroup, rowMet, weakest, type Goal, type Group, type Part, type RowResult } from './row.js';
-import { TCP_SPIN_US } from './stores.js';
 
 export function number(value: number, decimals = 2): string {
   if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString('en');
@@ -40,10 +40,10 @@ export function surroundings(
   run: { readonly goals: string; readonly keys: number; readonly rounds: number; readonly servers: number },
   command: string,
 ): Environment {
-  const programs = (['redis-server', 'memcached'] as const).map(
-    (program) => `${program} ${versionOf(program) ?? '(not installed)'}`,
-  );
-  const packages = ['ioredis', 'memcache-client', 'lmdb'].map(
+  const durable = run.goals === 'durable';
+  const peers = durable ? (['redis-server', 'etcd'] as const) : (['redis-server', 'memcached'] as const);
+  const programs = peers.map((program) => `${program} ${versionOf(program) ?? '(not installed)'}`);
+  const packages = (durable ? ['ioredis', 'lmdb'] : ['ioredis', 'memcache-client', 'lmdb']).map(
     (name) => `${name} ${versionOfPackage(`node_modules/${name}`)}`,
   );
   return {
@@ -54,8 +54,9 @@ export function surroundings(
       `farkv ${versionOfPackage('.')}`,
       ...programs,
       ...packages,
+      ...(durable ? [`${fileSystemOf(tmpdir())} (4 KiB written and synced in ${syncUs(tmpdir()).toFixed(0)} us)`] : []),
     ].join(', '),
-    providers: `shm and tcp (getSpinUs ${TCP_SPIN_US}) on one host; each row names its own`,
+    providers: 'shm and tcp on one host; each row names its own',
     run: `goals "${run.goals}", ${run.keys.toLocaleString('en')} keys of 16 B, ${run.servers} farkv server(s), medians of ${run.rounds} rounds in turn after one to warm up`,
     command,
     date: new Date().toISOString(),
@@ -85,7 +86,8 @@ function partLines(group: Group | undefined, parts: readonly Part[]): string[] {
 export function lines(row: RowResult): string {
   const parts = [...byGroup(row.parts)].flatMap(([group, members]) => partLines(group, members));
   const problem = row.problem === undefined ? [] : [`  NOT MEASURED  ${row.problem}`];
-  return `${row.name} (${row.seconds.toFixed(0)} s)\n${[...parts, ...problem].join('\n')}`;
+  const load = row.load === undefined ? '' : `, load average ${row.load.toFixed(1)}`;
+  return `${row.name} (${row.seconds.toFixed(0)} s${load})\n${[...parts, ...problem].join('\n')}`;
 }
 
 /** An entry as a program reads it: of a row, or of one of its parts. */
@@ -105,6 +107,7 @@ export interface Entry {
 export interface RowEntry extends Entry {
   readonly parts?: readonly Entry[];
   readonly seconds: number;
+  readonly load?: number;
   /** On what, how and when it was measured: entries of several runs may be put together. */
   readonly run: string;
 }
@@ -124,7 +127,11 @@ export function rowEntries(rows: readonly RowResult[], { machine, versions, run,
   const where = `${machine}; ${versions}; ${run}; ${date}`;
   return rows.map((row) => {
     const first = weakest(row);
-    const about = { seconds: Math.round(row.seconds), run: where };
+    const about = {
+      ...(row.load === undefined ? {} : { load: row.load }),
+      seconds: Math.round(row.seconds),
+      run: where,
+    };
     if (first === undefined)
       return {
         name: row.name,

@@ -42,6 +42,8 @@ export interface RowResult {
   readonly work: string;
   readonly parts: readonly Part[];
   readonly seconds: number;
+  /** The machine's load average when it began: others may use it too. */
+  readonly load?: number;
   /** Why there are no parts. */
   readonly problem?: string;
 }

@@ -2,41 +2,24 @@
  * What a second copy costs: PUTs, GETs and memory of two farkv clusters, one with two copies of each record and one with
  * one, and PUTs beside Redis with a replica. All with two servers.
  */
+import { beside } from './beside.js';
 import {
   openCopied,
   openCopiedRedis,
   registeredBytes,
   VALUE_BYTES,
   withStores,
-  type CopiedFarkv,
+  type OpenFarkv,
 } from './copied-stores.js';
 import type { Lab } from './lab.js';
 import { batches, batchRate, drawing, medianNs, rate } from './loops.js';
-import { totalSeconds } from './processor-time.js';
-import { atLeast, atMost, interleave, nanoseconds, part, perSecond, type Goal, type Part, type Side } from './row.js';
-import { keyOf, valueOf, type FarkvClient } from './stores.js';
-import { median, ratios, spread } from './statistics.js';
+import { atLeast, atMost, nanoseconds, perSecond, type Part, type Side } from './row.js';
+import { sameGets } from './same-gets.js';
+import { keysOf, valueOf, type FarkvClient } from './stores.js';
 
 const OUTSTANDING = 64;
 const SEQUENTIAL = 20_000;
 const PUTS = 100_000;
-const GETS = 200_000;
-const GETS_OUTSTANDING = 100;
-
-const keysOf = (lab: Lab): string[] => Array.from({ length: lab.keys }, (_, i) => keyOf(i));
-
-/** The first side as so many times the second. */
-async function beside(
-  lab: Lab,
-  title: string,
-  goal: Goal,
-  sides: readonly [Side, Side],
-  show: (value: number) => string,
-): Promise<Part> {
-  const [first = [], second = []] = await interleave(lab, sides);
-  const detail = sides.map(({ name }, i) => `${name} ${show(median([first, second][i] ?? []))}`).join(', ');
-  return part(title, goal, ratios(first, second), detail);
-}
 
 export interface PutGoals {
   readonly alone: number;
@@ -49,9 +32,9 @@ export interface PutGoals {
 export function copiedPuts(lab: Lab, transport: 'tcp' | 'shm', goals: PutGoals): Promise<Part[]> {
   return withStores(async (undo) => {
     const [two, one] = [await openCopied(lab, 2, transport, undo), await openCopied(lab, 1, transport, undo)];
-    const [keys, value] = [keysOf(lab), valueOf(VALUE_BYTES)];
+    const [keys, value] = [keysOf(lab.keys), valueOf(VALUE_BYTES)];
     const sides = (run: (client: FarkvClient, draw: (count: number) => string[]) => Promise<number>): [Side, Side] => {
-      const side = (name: string, { client }: CopiedFarkv): Side => {
+      const side = (name: string, { client }: OpenFarkv): Side => {
         const draw = drawing(keys);
         return { name, run: () => run(client, draw) };
       };
@@ -91,7 +74,7 @@ export function copiedPutsAgainstRedis(lab: Lab, goals: PutGoals): Promise<Part[
   return withStores(async (undo) => {
     const { client } = await openCopied(lab, 2, 'tcp', undo);
     const redis = await openCopiedRedis(lab, undo);
-    const [keys, value] = [keysOf(lab), valueOf(VALUE_BYTES)];
+    const [keys, value] = [keysOf(lab.keys), valueOf(VALUE_BYTES)];
     const [ours, theirs] = [drawing(keys), drawing(keys)];
     const setAndWait = async (some: readonly string[]): Promise<void> => {
       const pipeline = redis.pipeline();
@@ -135,66 +118,14 @@ export function copiedPutsAgainstRedis(lab: Lab, goals: PutGoals): Promise<Part[
   });
 }
 
-/** A goal that the other side sets: no more than its worst round. */
-async function unchanged(
-  lab: Lab,
-  title: string,
-  unit: string,
-  [two, one]: readonly [Side, Side],
-  show: (value: number) => string,
-): Promise<Part> {
-  const [copied = [], single = []] = await interleave(lab, [two, one]);
-  const { median: middle, low, high } = spread(single);
-  return part(title, atMost(high, unit), copied, `one copy ${show(middle)} (${show(low)} to ${show(high)})`);
-}
-
 /** GETs of shards with two copies: nobody but the owner has to do with them. */
 export function copiedGets(lab: Lab): Promise<Part[]> {
   return withStores(async (undo) => {
     const [two, one] = [await openCopied(lab, 2, 'tcp', undo), await openCopied(lab, 1, 'tcp', undo)];
-    const keys = keysOf(lab);
-    const sides = (run: (of: CopiedFarkv, draw: (count: number) => string[]) => Promise<number>): [Side, Side] => {
-      const side = (name: string, of: CopiedFarkv): Side => {
-        const draw = drawing(keys);
-        return { name, run: () => run(of, draw) };
-      };
-      return [side('two', two), side('one', one)];
-    };
-    return [
-      // Both caches of locations have seen the same keys in the same order.
-      await beside(
-        lab,
-        'READs a GET over tcp, two copies',
-        atMost(1.01, "times one copy's"),
-        sides(async ({ client }, draw) => {
-          const before = client.stats();
-          await rate(draw(GETS), GETS_OUTSTANDING, (key) => client.get(key));
-          const after = client.stats();
-          const reads = after.reads + after.followedReads - before.reads - before.followedReads;
-          return reads / (after.gets - before.gets);
-        }),
-        (reads) => reads.toFixed(3),
-      ),
-      await unchanged(
-        lab,
-        'tcp get, two copies, one at a time, p50',
-        'us',
-        sides(async ({ client }, draw) => (await medianNs(draw(SEQUENTIAL), (key) => client.get(key))) / 1000),
-        (us) => `${us.toFixed(2)} us`,
-      ),
-      await unchanged(
-        lab,
-        'server CPU a GET over tcp, two copies',
-        'ns',
-        sides(async ({ client, cluster: { pids } }, draw) => {
-          const some = draw(GETS);
-          const before = totalSeconds(pids);
-          await rate(some, GETS_OUTSTANDING, (key) => client.get(key));
-          return ((totalSeconds(pids) - before) * 1e9) / GETS;
-        }),
-        (ns) => `${ns.toFixed(0)} ns`,
-      ),
-    ];
+    return await sameGets(lab, [
+      { ...two, name: 'two copies' },
+      { ...one, name: 'one copy' },
+    ]);
   });
 }
 
@@ -203,7 +134,7 @@ export function copiedMemory(lab: Lab, goal: number): Promise<Part[]> {
   return withStores(async (undo) => {
     const [two, one] = [await openCopied(lab, 2, 'tcp', undo), await openCopied(lab, 1, 'tcp', undo)];
     const mib = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
-    const side = (name: string, { cluster }: CopiedFarkv): Side => ({ name, run: () => registeredBytes(cluster) });
+    const side = (name: string, { cluster }: OpenFarkv): Side => ({ name, run: () => registeredBytes(cluster) });
     return [
       await beside(
         lab,

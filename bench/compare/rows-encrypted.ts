@@ -8,16 +8,7 @@ import { drawing, medianNs, rate } from './loops.js';
 import type { Certificate } from './peers.js';
 import { atLeast, atMost, interleave, nanoseconds, part, perSecond, type Part, type Side } from './row.js';
 import { median, ratios } from './statistics.js';
-import {
-  inParts,
-  keyOf,
-  loadMemcached,
-  loadRedis,
-  memoryFor,
-  openMemcached,
-  openRedis,
-  TCP_SPIN_US,
-} from './stores.js';
+import { inParts, keyOf, loadMemcached, loadRedis, memoryFor, openMemcached, openRedis } from './stores.js';
 
 const SEQUENTIAL = 30_000;
 const GETS = 200_000;
@@ -47,11 +38,10 @@ export async function encryptedGets(lab: Lab): Promise<Part[]> {
       servers: cluster.addresses,
       transport: 'tcp',
       strict: true,
-      getSpinUs: TCP_SPIN_US,
       tls: { ca: readFileSync(TLS.ca) },
     });
     stops.push(() => farkv.close());
-    const redis = await openRedis(TLS);
+    const redis = await openRedis({ tls: TLS });
     stops.push(() => {
       redis.client.disconnect();
       return redis.peer.stop();

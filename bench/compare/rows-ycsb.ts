@@ -1,18 +1,11 @@
 /**
  * YCSB workloads through `farkv bench`, in turn: the same property files, records and encoding for every store, none on
- * disk, one client process with one thread and the same number of operations in flight. A run in which an operation
- * failed, or found no record, is no measurement.
+ * disk, one client process with one thread and the same number of operations in flight.
  */
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import type { RunReport } from '../ycsb/report.js';
 import type { Lab } from './lab.js';
 import { atLeast, interleave, part, perSecond, type Group, type Part } from './row.js';
 import { median, ratios, spread } from './statistics.js';
-import { TCP_SPIN_US } from './stores.js';
-
-const CLI = fileURLToPath(new URL('../../server/cli/main.js', import.meta.url));
+import { farkvDatabase, ycsbRun } from './ycsb-run.js';
 
 const RECORDS = 100_000;
 const OPERATIONS = 200_000;
@@ -22,8 +15,6 @@ const OUTSTANDING = 32;
  * not longer.
  */
 const RUN_SECONDS = 10;
-/** Only a run that hangs takes so long. */
-const RUN_LIMIT_MS = 120_000;
 
 export const WORKLOADS: Readonly<Record<string, string>> = {
   a: 'half reads, half updates, zipfian',
@@ -33,39 +24,12 @@ export const WORKLOADS: Readonly<Record<string, string>> = {
   f: 'half reads, half reads with an update, zipfian',
 };
 
-/** The throughput of a run that is one; throws what was wrong with it. */
-export function throughputOf({
-  throughput,
-  operations,
-  series,
-}: Pick<RunReport, 'throughput' | 'operations' | 'series'>): number {
-  const wrong = series.flatMap(({ name, returns }) =>
-    Object.entries(returns)
-      .filter(([status]) => status !== 'OK')
-      .map(([status, count]) => `${count} ${name} operations ended with ${status}`),
-  );
-  if (wrong.length > 0) throw new Error(wrong.join('; '));
-  if (operations === 0) throw new Error('no operation was done');
-  return throughput;
-}
-
 export async function ycsb(lab: Lab, goal: number): Promise<Part[]> {
   const s = await lab.stores(1000);
   const [cluster, redis, memcached] = [await s.cluster(), await s.redis(), await s.memcached()];
   const records = Math.min(RECORDS, lab.keys);
   // Namespace 1: the other rows' keys are in namespace 0.
-  const farkv = (transport: string): string[] => [
-    'farkv',
-    '--connect',
-    cluster.addresses.join(','),
-    '--transport',
-    transport,
-    '--strict',
-    '--namespace',
-    '1',
-    '-p',
-    `farkv.getspinus=${TCP_SPIN_US}`,
-  ];
+  const farkv = (transport: string): string[] => [...farkvDatabase(cluster.addresses, transport), '--namespace', '1'];
   const toRedis = ['redis', '-p', 'redis.host=127.0.0.1', '-p', `redis.port=${redis.peer.port}`];
   const stores: readonly { readonly name: string; readonly database: readonly string[] }[] = [
     { name: 'farkv shm', database: farkv('shm') },
@@ -78,42 +42,14 @@ export async function ycsb(lab: Lab, goal: number): Promise<Part[]> {
     { name, database }: (typeof stores)[number],
     workload: string,
   ): Promise<number> => {
-    const limit = phase === 'run' ? ['-p', `maxexecutiontime=${RUN_SECONDS}`] : [];
-    const args = [
-      CLI,
-      'bench',
-      phase,
-      ...database,
-      '-P',
-      `workload${workload}`,
-      '-p',
-      `recordcount=${records}`,
-      '-p',
-      `operationcount=${OPERATIONS}`,
-      '-p',
-      `outstanding=${OUTSTANDING}`,
-      '-p',
-      'seed=1',
-      ...limit,
-      '--no-harness',
-      '--json',
-    ];
-    try {
-      const { stdout } = await promisify(execFile)(process.execPath, args, {
-        maxBuffer: 2 ** 26,
-        timeout: RUN_LIMIT_MS,
-        signal: lab.signal,
-      });
-      return throughputOf(JSON.parse(stdout) as RunReport);
-    } catch (error) {
-      lab.signal.throwIfAborted();
-      const said =
-        error instanceof Error && 'stderr' in error && typeof error.stderr === 'string' ? error.stderr.trim() : '';
-      throw new Error(
-        `YCSB ${workload.toUpperCase()}, ${phase} of ${name}: ${said === '' ? (error as Error).message : said}`,
-        { cause: error },
-      );
-    }
+    const { throughput } = await ycsbRun(lab.signal, name, phase, database, {
+      workload,
+      records,
+      operations: OPERATIONS,
+      outstanding: OUTSTANDING,
+      seconds: RUN_SECONDS,
+    });
+    return throughput;
   };
   lab.note(`loading ${records.toLocaleString('en')} YCSB records`);
   // Both transports reach the same records.

@@ -12,6 +12,7 @@ test('the rows of each set of goals keep their names', (t) => {
     'client-processes',
     'get-p50-ten-times-the-keys',
     'memory-per-entry',
+    'one-processor',
     'reads-per-get',
     'server-cpu-per-get',
     'shm-get-p50',
@@ -44,6 +45,15 @@ test('the rows of each set of goals keep their names', (t) => {
     'shm-put-rate',
     'tcp-get-p50',
     'tcp-get-throughput',
+  ]);
+  t.deepEqual(names('durable'), [
+    'durable-get',
+    'durable-put-etcd',
+    'durable-put-shm',
+    'durable-put-tcp',
+    'durable-recovery',
+    'durable-snapshot-put',
+    'durable-write-amplification',
   ]);
   t.is(new Set(ROWS.map((row) => row.name)).size, ROWS.length);
 });

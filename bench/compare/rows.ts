@@ -1,7 +1,7 @@
 /**
- * The rows of the comparison: what is measured, under a name that stays, and the goals. Two sets of goals: `main`,
- * those of the first version, over 100,000 keys, and `peers`, those of being ahead of every peer, over 1,000,000. The
- * workloads are the same.
+ * The rows of the comparison: what is measured, under a name that stays, and the goals. Three sets of goals: `main`,
+ * those of the first version, over 100,000 keys; `peers`, those of being ahead of every peer, over 1,000,000; and
+ * `durable`, those of values on disks (rows-durable.ts). The workloads of the first two are the same.
  */
 import type { Lab } from './lab.js';
 import type { Program } from './peers.js';
@@ -19,14 +19,22 @@ import {
   throughputAgainstMemcached,
 } from './rows-get.js';
 import { copiedGets, copiedMemory, copiedPuts, copiedPutsAgainstRedis } from './rows-copies.js';
+import { DURABLE_ROWS } from './rows-durable.js';
 import { encryptedGets } from './rows-encrypted.js';
 import { memoryAgainstMemcached, memoryPerEntry } from './rows-memory.js';
 import { outstandingPuts, putManyAgainstRedis, putRate, sequentialPut } from './rows-put.js';
+import { oneProcessor } from './rows-one-processor.js';
 import { readsPerGet } from './rows-reads.js';
 import { ycsb } from './rows-ycsb.js';
 
-export type GoalSet = 'main' | 'peers';
-export const KEYS: Readonly<Record<GoalSet, number>> = { main: 100_000, peers: 1_000_000 };
+export const GOAL_SETS = ['peers', 'main', 'durable'] as const;
+export type GoalSet = (typeof GOAL_SETS)[number];
+export const KEYS: Readonly<Record<GoalSet, number>> = { main: 100_000, peers: 1_000_000, durable: 100_000 };
+/** The documents that have the figures. */
+export const DOCUMENTS: Readonly<Partial<Record<GoalSet, string>>> = {
+  peers: 'bench/README.md',
+  durable: 'bench/durable.md',
+};
 
 export interface RowPlan {
   readonly name: string;
@@ -165,6 +173,13 @@ export const ROWS: readonly RowPlan[] = [
     measure: { peers: (lab) => outstandingPuts(lab, 4) },
   },
   {
+    name: 'one-processor',
+    theme: 'PUTs',
+    work: 'shm put, tcp get and put, 100 B, one at a time, p50, client and servers on one processor, against ioredis',
+    needs: REDIS,
+    measure: { peers: (lab) => oneProcessor(lab, 4) },
+  },
+  {
     name: 'shm-put-rate',
     theme: 'PUTs',
     work: 'shm put, 100 B, 64 outstanding',
@@ -234,4 +249,5 @@ export const ROWS: readonly RowPlan[] = [
     needs: [],
     measure: { peers: (lab) => copiedMemory(lab, 2.04) },
   },
+  ...DURABLE_ROWS,
 ];

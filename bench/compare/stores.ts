@@ -11,18 +11,19 @@ import { MemcacheClient } from 'memcache-client';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
 import { DemoCluster, ONE_COPY } from '../demo-cluster.js';
 import type { LabOptions } from './lab.js';
-import { startMemcached, startRedis, type Certificate, type Peer } from './peers.js';
+import { startMemcached, startRedis, type Certificate, type Peer, type RedisOptions } from './peers.js';
 import { regionLoop, type RegionLoop } from './region-loop.js';
 
 export type FarkvClient = Client<BufferValue, Buffer>;
 
-/** How long a GET over tcp is polled for: on one host the answer comes sooner than a sleeping thread would wake up. */
-export const TCP_SPIN_US = 50;
 /** Records that are loaded at once. */
 const LOAD = 5000;
 
 /** 16 bytes, as redis-benchmark writes `user__rand_int__`. */
 export const keyOf = (index: number): string => `user${String(index).padStart(12, '0')}`;
+
+/** The keys of so many records. */
+export const keysOf = (count: number): string[] => Array.from({ length: count }, (_, i) => keyOf(i));
 
 /** Bytes that do not compress and differ from place to place. */
 export function valueOf(bytes: number): Buffer {
@@ -52,8 +53,9 @@ export interface RedisStore {
   readonly client: Redis;
 }
 
-export async function openRedis(tls?: Certificate): Promise<RedisStore> {
-  const peer = await startRedis(tls);
+export async function openRedis(options: RedisOptions = {}): Promise<RedisStore> {
+  const peer = await startRedis(options);
+  const { tls } = options;
   const trust = tls === undefined ? {} : { tls: { ca: readFileSync(tls.ca) } };
   return { peer, client: new Redis({ port: peer.port, host: '127.0.0.1', ...trust }) };
 }
@@ -94,7 +96,7 @@ export class Stores {
   readonly #open = new Map<string, { readonly thing: Promise<unknown>; readonly stop: () => Promise<void> }>();
 
   constructor(lab: LabOptions, valueBytes: number) {
-    this.keys = Array.from({ length: lab.keys }, (_, i) => keyOf(i));
+    this.keys = keysOf(lab.keys);
     this.value = valueOf(valueBytes);
     this.#lab = lab;
   }
@@ -138,7 +140,7 @@ export class Stores {
       'farkv over tcp',
       async () => {
         const { addresses } = await this.cluster();
-        return await connect({ servers: addresses, transport: 'tcp', strict: true, getSpinUs: TCP_SPIN_US });
+        return await connect({ servers: addresses, transport: 'tcp', strict: true });
       },
       (client) => client.close(),
     );

@@ -12,19 +12,18 @@
  *
  * Exit codes: 0 measured, 2 a server or a call failed, or the directory is not on a disk.
  */
-import { statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ControlClient } from '../../net/control-client.js';
 import type { ClusterStatus } from '../../server/status.js';
 import { Cluster } from '../../test/support/cluster.js';
+import { diskProblem } from '../disk.js';
 
 const SERVERS = 3;
 /** Each connection has an announced server of its own to change; there may be nine servers. */
 const CONNECTIONS = 6;
 const CALL_MS = 30_000;
-const TMPFS = 0x01021994;
 
 const args = await yargs(hideBin(process.argv))
   .scriptName('npm run bench:metadata --')
@@ -122,8 +121,9 @@ async function elections(cluster: Cluster): Promise<void> {
     );
 }
 
-if (statfsSync(tmpdir()).type === TMPFS) {
-  process.stderr.write(`${tmpdir()} is in memory, where fdatasync does nothing: set TMPDIR to a directory on a disk\n`);
+const problem = diskProblem(tmpdir());
+if (problem !== undefined) {
+  process.stderr.write(`${problem}\n`);
   process.exit(2);
 }
 const ends: (() => unknown)[] = [];

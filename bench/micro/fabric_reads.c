@@ -2,7 +2,7 @@
  *
  *     make -C native all && gcc -O2 -D_GNU_SOURCE -o /tmp/fabric_reads bench/micro/fabric_reads.c \
  *         build/native/libfarkv.a -pthread -ldl -lm
- *     /tmp/fabric_reads tcp 127.0.0.1:0 [bytes 1000] [outstanding 100] [seconds 2] [waiting 0] [busy_poll_us 0]
+ *     /tmp/fabric_reads tcp 127.0.0.1:0 [bytes 1000] [outstanding 100] [seconds 2] [waiting 0] [polling 2]
  *
  * The owner is a process of its own, that sleeps when it has nothing to do; the client reads at random places of 64
  * MiB. With an address tls:127.0.0.1:0 they are encrypted. With one READ outstanding it prints the latency's distribution; `waiting` says how the client waits, see
@@ -98,15 +98,14 @@ static int by_size(const void *a, const void *b) {
 
 int main(int argc, char **argv) {
     if (argc < 3) {
-        fprintf(stderr, "usage: %s provider address [bytes] [outstanding] [seconds] [waiting] [busy_poll_us]\n",
-                argv[0]);
+        fprintf(stderr, "usage: %s provider address [bytes] [outstanding] [seconds] [waiting] [polling]\n", argv[0]);
         return 2;
     }
     uint32_t bytes = argc > 3 ? (uint32_t)atoi(argv[3]) : 1000;
     int outstanding = argc > 4 ? atoi(argv[4]) : 100, seconds = argc > 5 ? atoi(argv[5]) : 2,
         how = argc > 6 ? atoi(argv[6]) : WAIT;
     fab_options o = { .provider = provider_of(argv[1]),
-                      .busy_poll_us = argc > 7 ? (uint32_t)atoi(argv[7]) : 0,
+                      .polling = argc > 7 ? (polling)atoi(argv[7]) : POLLING_NEVER, /* 0: auto */
                       .key_of = key_of };
     int pipes[2];
     if (pipe(pipes)) return 1;

@@ -6,8 +6,9 @@
  * lines (server/cli), text (report.ts).
  */
 import { readFileSync } from 'node:fs';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
+import { startThread } from '../../native/package.js';
 import type { DatabaseName } from './database-names.js';
 import { DATABASE_PREFIXES } from './databases/open.js';
 import type { Facts } from './databases/database.js';
@@ -140,7 +141,7 @@ class Run {
   }
 
   #start(task: ThreadTask): { readonly ready: Promise<void>; readonly done: Promise<Done> } {
-    const worker = new Worker(new URL('./thread.js', import.meta.url), { workerData: task });
+    const worker = startThread('bench/ycsb/thread', { workerData: task });
     this.#workers.push(worker);
     let isReady: () => void = () => undefined;
     const ready = new Promise<void>((resolve) => (isReady = resolve));

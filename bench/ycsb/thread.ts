@@ -74,11 +74,10 @@ async function main(
 const port = parentPort;
 if (port === null) throw new Error('thread.ts runs in a worker thread');
 const send = (message: ThreadMessage) => port.postMessage(message);
-try {
-  await main(workerData as ThreadTask, send, once(port, 'message'));
-} catch (error) {
-  const code =
-    error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'ERR_INTERNAL';
-  send({ type: 'failed', code, text: error instanceof Error ? error.message : String(error) });
-}
-port.close();
+main(workerData as ThreadTask, send, once(port, 'message'))
+  .catch((error: unknown) => {
+    const code =
+      error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'ERR_INTERNAL';
+    send({ type: 'failed', code, text: error instanceof Error ? error.message : String(error) });
+  })
+  .finally(() => port.close());

@@ -1,23 +1,23 @@
 /** Reads a property file; a bare name that is no file here is looked for among the workloads that come with farkv. */
 import { existsSync, readFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { basename } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
+import { packageFile } from '../../native/package.js';
 import { parseProperties } from './properties.js';
 
-/** bench/ycsb/workloads of the package, which holds the sources beside dist. */
+/** A workload that comes with farkv; undefined: it has none of this name. */
 function shipped(name: string): string | undefined {
-  for (let dir = dirname(fileURLToPath(import.meta.url)); dirname(dir) !== dir; dir = dirname(dir)) {
-    const path = join(dir, 'bench/ycsb/workloads', name);
-    if (existsSync(path)) return path;
+  try {
+    return packageFile(`bench/ycsb/workloads/${name}`).toString();
+  } catch {
+    return undefined;
   }
-  return undefined;
 }
 
 export function readWorkloadFile(path: string): Map<string, string> {
-  const found = existsSync(path) || basename(path) !== path ? path : (shipped(path) ?? path);
+  const own = existsSync(path) || basename(path) !== path ? undefined : shipped(path);
   try {
-    return parseProperties(readFileSync(found, 'utf8'));
+    return parseProperties(own ?? readFileSync(path, 'utf8'));
   } catch (cause) {
     throw new FarkvError(
       'ERR_CONFIG',

@@ -26,6 +26,7 @@ import type {
   Member,
   Move,
   Policy,
+  Recovered,
   Region,
   Server,
   Shard,
@@ -132,6 +133,7 @@ export const checkMove = record<Move>({
 export const checkLeaseTerms = record<LeaseTerms>({ leaseMs, driftPpm });
 export const checkTenants = list(record<Tenant>({ name: memberId, shards: uint(SHARDS_MAX) }), TENANTS_MAX);
 
+const checkBarrier = record<Barrier>({ epoch: epochNumber, lsn: lsnNumber });
 export const checkCopy = record<Copy>({
   member: memberId,
   start: hex64,
@@ -139,16 +141,17 @@ export const checkCopy = record<Copy>({
   worker: workerNumber,
   state: oneOf('joining', 'in-sync', 'eligible'),
   rank: rankNumber,
+  recovered: maybe(record<Recovered>({ epoch: epochNumber, lsn: lsnNumber, early: maybe(literal(true)) })),
 });
 export const checkCopySet = record<CopySet>({
   config: configNumber,
-  barrier: maybe(record<Barrier>({ epoch: epochNumber, lsn: lsnNumber })),
+  barrier: maybe(checkBarrier),
   handed: maybe(epochNumber),
   copies: list(checkCopy, MEMBERS_MAX),
 });
 /** Fields of a policy; whether they fit together is decided by reduce-copies.ts. */
 export const policyShape = {
-  level: oneOf('cache', 'replicated'),
+  level: oneOf('cache', 'replicated', 'durable'),
   replicas: uint(COPIES_MAX),
   minInSync: uint(COPIES_MAX),
   onLoss: oneOf('wait', 'empty'),

@@ -31,6 +31,7 @@ import {
   configNumber,
   copyPhase,
   epochNumber,
+  lsnNumber,
   workerNumber,
   layoutNumber,
   memberId,
@@ -44,7 +45,7 @@ import {
 } from './check-state.js';
 import { copyCommandChecks, type CopyCommand } from './copy-commands.js';
 import { FORMAT_NEWEST, formatOf, laterVersion } from './format.js';
-import type { CopyPhase, FabricAddress, LeaseTerms, Policy, Region, Tenant } from './state.js';
+import type { CopyPhase, FabricAddress, LeaseTerms, Policy, Recovered, Region, Tenant } from './state.js';
 import { PROVIDERS } from '../providers.js';
 
 /** Changes that one proposer may have unanswered; see Window in machine.ts. */
@@ -87,6 +88,15 @@ export interface MemberJoin {
   readonly fabric: readonly FabricAddress[];
   readonly memoryBytes: number;
   readonly zone?: string;
+  /** Whole copies of durable shards that this start has found on its disk. Missing: none. */
+  readonly recovered?: readonly RecoveredCopy[];
+}
+
+/** A copy as its member's disk has it: its log ends with record `lsn`, of this epoch. */
+export interface RecoveredCopy extends Recovered {
+  readonly shard: number;
+  readonly copy: string;
+  readonly worker: number;
 }
 
 /** Gives every shard without an owner to a member (placement.ts). */
@@ -311,6 +321,19 @@ const checks = {
     fabric: checkFabricAddresses,
     memoryBytes: uint(),
     zone: maybe(zoneName),
+    recovered: maybe(
+      list(
+        record<RecoveredCopy>({
+          shard: shardNumber,
+          copy: hex64,
+          worker: workerNumber,
+          epoch: epochNumber,
+          lsn: lsnNumber,
+          early: maybe(literal(true)),
+        }),
+        SHARDS_MAX,
+      ),
+    ),
   }),
   'assign-shards': record<AssignShards>({ t: literal('assign-shards'), mapEpoch: maybe(uint()) }),
   'shard-opened': record<ShardOpened>({

@@ -123,8 +123,6 @@ export interface PromotedShard extends ShardName {
   readonly copy: string;
   /** Under which the shard is open from then on. */
   readonly incarnation: string;
-  /** The copy has followed the present owner, in its epoch: so that owner has all that the copy has. */
-  readonly followed: boolean;
   readonly lsn: number;
 }
 
@@ -219,10 +217,7 @@ export const copyCommandChecks = {
     t: literal('shards-promoted'),
     id: memberId,
     memberIncarnation: hex64,
-    shards: list(
-      record<PromotedShard>({ ...shardName, copy: hex64, incarnation: hex64, followed: boolean, lsn: lsnNumber }),
-      SHARDS_MAX,
-    ),
+    shards: list(record<PromotedShard>({ ...shardName, copy: hex64, incarnation: hex64, lsn: lsnNumber }), SHARDS_MAX),
   }),
   'shard-handover': record<ShardHandover>({
     t: literal('shard-handover'),

@@ -33,6 +33,14 @@ test('nothing is done about copies of caches, nor where there are no copy sets',
   t.is(nextCopies(log.state, alive(...ALL), NOW, absences), undefined);
 });
 
+test('how long a member has been dead is told in whole milliseconds', (t) => {
+  const log = new CopyLog({ replicas: 3 });
+  const absences = new Absences();
+  absences.observe(log.state, alive(), NOW + 0.25);
+  t.is(absences.silentMs(log.owner!, NOW + 1000.75), 1001);
+  t.is(absences.silentMs(log.owner!, NOW), 0);
+});
+
 test('copies are added up to the factor, and taken away when it falls', (t) => {
   const log = new CopyLog({ replicas: 3 });
   t.deepEqual(settle(log, alive(...ALL)), ['copies-add', 'copies-add']);

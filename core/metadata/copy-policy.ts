@@ -4,7 +4,7 @@
  */
 import type { AddedCopy, CopyCommand, Heir, RemovedCopy } from './copy-commands.js';
 import { copyBounds, placeCopies } from './copy-plan.js';
-import { heirNamed, isCopied, isWhole, policyOf } from './copy-sets.js';
+import { heirNamed, isCopied, isWhole, mayCome, mayLead, policyOf } from './copy-sets.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { keepersOf } from './placement.js';
 import type { Copy, CopySet, Member, MetadataState, Shard } from './state.js';
@@ -13,12 +13,18 @@ import type { Copy, CopySet, Member, MetadataState, Shard } from './state.js';
 export const JOINS_AT_ONCE = 2;
 /** A dead member's copies are made anew elsewhere after this time: it may come back, and be nearer to what it had. */
 export const REPLACE_MS = 60_000;
+/** After the first copy has come back from its disk, others are waited for so long: one may have a longer log. */
+export const RECOVER_MS = 2_000;
 /** A copy that joins may be away for so long: then its owner does not know it any more (native/dataplane/copies.c). */
 export const REJOIN_MS = 10_000;
 
-/** Since when members are dead, as the present leader has found. Soft state, of which nothing that is safe depends. */
+/**
+ * Since when members are dead, and since when shards have copies that came back from disks, as the present leader has
+ * found. Soft state, of which nothing that is safe depends.
+ */
 export class Absences {
   readonly #since = new Map<string, number>();
+  readonly #back = new Map<number, number>();
 
   /** To be called before `nextCopies`. */
   observe(state: MetadataState, leases: GrantedLeases, nowMs: number): void {
@@ -27,6 +33,15 @@ export class Absences {
       if (!leases.dead(id, nowMs)) this.#since.delete(id);
       else if (!this.#since.has(id)) this.#since.set(id, nowMs);
     }
+    state.copySets?.forEach(({ copies }, shard) => {
+      if (!copies.some((c) => c.recovered !== undefined && isWhole(c))) this.#back.delete(shard);
+      else if (!this.#back.has(shard)) this.#back.set(shard, nowMs);
+    });
+  }
+
+  /** Until when other copies of the shard are waited for. */
+  recoveredMs(shard: number): number {
+    return (this.#back.get(shard) ?? Infinity) + RECOVER_MS;
   }
 
   /** It will not have its copies back: they go to others. */
@@ -39,15 +54,16 @@ export class Absences {
     return (this.#since.get(id) ?? Infinity) + afterMs;
   }
 
-  /** For how long it has been found dead; 0: it is not. */
+  /** For how long it has been found dead, in whole milliseconds; 0: it is not. */
   silentMs(id: string, nowMs: number): number {
-    return Math.max(0, nowMs - (this.#since.get(id) ?? nowMs));
+    return Math.max(0, Math.round(nowMs - (this.#since.get(id) ?? nowMs)));
   }
 
   /** When a look at the absences may have another answer. */
   nextEndMs(nowMs: number): number | undefined {
     const ends = [...this.#since.values()]
       .flatMap((at) => [at + REJOIN_MS, at + REPLACE_MS])
+      .concat([...this.#back.values()].map((at) => at + RECOVER_MS))
       .filter((at) => at > nowMs);
     return ends.length === 0 ? undefined : Math.min(...ends);
   }
@@ -68,27 +84,53 @@ function isAlive({ leases, nowMs }: Look, id: string): boolean {
   return leases.alive(id, nowMs);
 }
 
-/** The copy that becomes the owner's: in sync before eligible, on servers that stay before others, in order of rank. */
+/**
+ * The copy that becomes the owner's: in sync before eligible; one that was never away before those that came back from
+ * disks, and of these the longest log (rule 15); on servers that stay before others, in order of rank. None where a copy
+ * that may have more is not back (mayLead).
+ */
 export function bestHeir(
   state: MetadataState,
-  { copies }: CopySet,
+  set: CopySet,
   isUsable: (id: string) => boolean,
 ): (Copy & { readonly id: string }) | undefined {
   const draining = new Set(state.servers.filter((s) => s.draining).map((s) => s.id));
   const cost = (c: Copy): number => (c.state === 'eligible' ? 512 : 0) + (draining.has(c.member) ? 256 : 0) + c.rank;
-  return copies
-    .filter((c): c is Copy & { readonly id: string } => isWhole(c) && c.id !== undefined && isUsable(c.member))
-    .sort((a, b) => cost(a) - cost(b) || (a.member < b.member ? -1 : 1))[0];
+  return set.copies
+    .filter((c): c is Copy & { readonly id: string } => mayCome(state, c) && c.id !== undefined && isUsable(c.member))
+    .filter((c) => mayLead(set, c))
+    .sort((a, b) => away(a, b) || cost(a) - cost(b) || (a.member < b.member ? -1 : 1))[0];
+}
+
+function away(a: Copy, b: Copy): number {
+  const [x, y] = [a.recovered, b.recovered];
+  const states = Number(a.state === 'eligible') - Number(b.state === 'eligible');
+  if (states !== 0 || (x === undefined && y === undefined)) return states;
+  if (x === undefined || y === undefined) return x === undefined ? -1 : 1;
+  return y.epoch - x.epoch || y.lsn - x.lsn;
+}
+
+/** A copy with a longer log may come back any moment. Any whole one is safe; with that one nothing is copied anew. */
+function isAwaited(
+  state: MetadataState,
+  { copies }: CopySet,
+  heir: Copy | undefined,
+  isUsable: (id: string) => boolean,
+  isOver: boolean,
+): boolean {
+  return heir?.recovered !== undefined && !isOver && copies.some((c) => mayCome(state, c) && !isUsable(c.member));
 }
 
 /** Vacant shards whose last owner nobody relies on any more. */
-function heirs({ state, leases, nowMs }: Look): Heir[] {
+function heirs(look: Look): Heir[] {
+  const { state, leases, absences, nowMs } = look;
   if (nowMs < leases.earlierStartsOverAt()) return [];
+  const isUsable = (id: string): boolean => isAlive(look, id);
   return state.shards.flatMap((s): Heir[] => {
     const set = state.copySets?.[s.shard];
     if (s.owner !== undefined || set === undefined) return [];
-    const heir = bestHeir(state, set, (id) => leases.alive(id, nowMs));
-    return heir === undefined
+    const heir = bestHeir(state, set, isUsable);
+    return heir === undefined || isAwaited(state, set, heir, isUsable, nowMs >= absences.recoveredMs(s.shard))
       ? []
       : [{ shard: s.shard, epoch: s.epoch, config: set.config, to: heir.member, copy: heir.id }];
   });
@@ -254,11 +296,14 @@ export function taker(
   shard: number,
   leases: GrantedLeases,
   nowMs: number,
+  absences = new Absences(),
 ): ReturnType<typeof bestHeir> | 'empty' {
   const set = state.copySets?.[shard];
   if (set === undefined) return 'empty';
   if (!set.copies.some(isWhole)) return 'empty';
-  const heir = bestHeir(state, set, (id) => leases.alive(id, nowMs));
+  const isUsable = (id: string): boolean => leases.alive(id, nowMs);
+  const heir = bestHeir(state, set, isUsable);
+  if (isAwaited(state, set, heir, isUsable, nowMs >= absences.recoveredMs(shard))) return undefined;
   const policy = policyOf(state, shard);
   if (heir !== undefined || policy.level === 'cache') return heir ?? 'empty';
   const allDead = set.copies.every((c) => !isWhole(c) || leases.dead(c.member, nowMs));

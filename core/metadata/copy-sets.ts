@@ -1,7 +1,8 @@
 /**
  * Copy sets: what they say, and what becomes of them when something else changes. docs/copy-sets.md has the rules.
  *
- * Invariant: a copy in sync, and an eligible one, of a living start has every change that was acknowledged or READ.
+ * Invariant: a copy in sync, and an eligible one, of a living start has every change that was acknowledged or READ,
+ * unless it is marked: then a change is lost only if every whole copy is, and none has it on its disk.
  * Whoever is made an owner with a copy is given one of those (reduce-promotions.ts).
  */
 import { COPIES_MAX } from './check-state.js';
@@ -15,6 +16,11 @@ export const CACHE: Policy = { level: 'cache', replicas: 1, minInSync: 1, onLoss
 /** Of a new cluster of three servers or more, unless its operator says otherwise. */
 export const REPLICATED: Policy = { level: 'replicated', replicas: 2, minInSync: 1, onLoss: 'wait' };
 
+/** Of a new cluster whose operator wants that, with so many servers. */
+export function durable(servers: number): Policy {
+  return { level: 'durable', replicas: Math.min(2, servers), minInSync: 1, onLoss: 'wait' };
+}
+
 type Policies = Pick<MetadataState, 'policies' | 'copySets' | 'shards' | 'tenants'>;
 
 export function policyOf(state: Policies, shard: number): Policy {
@@ -26,7 +32,7 @@ export function policyOf(state: Policies, shard: number): Policy {
 
 /** Its values wait for an operator when no copy is left. */
 export function waitsOnLoss({ level, onLoss }: Policy): boolean {
-  return level === 'replicated' && onLoss === 'wait';
+  return level !== 'cache' && onLoss === 'wait';
 }
 
 /** The shard has, or will have, copies beside its owner's. A move would leave them behind. */
@@ -37,6 +43,38 @@ export function hasCopies(state: MetadataState, shard: number): boolean {
 /** It has all that was acknowledged: it may become the owner's. */
 export function isWhole(copy: Copy): boolean {
   return copy.state !== 'joining';
+}
+
+/** It is whole, and with a start of its member that may be there, or may come back with it. */
+export function mayCome({ members }: Pick<MetadataState, 'members'>, copy: Copy): boolean {
+  return isWhole(copy) && members.get(copy.member)?.incarnation === copy.start;
+}
+
+/** Its server ended though its disk did not have all that it had acknowledged, perhaps: what it has is not relied on. */
+export function isMarked(copy: Copy): boolean {
+  return copy.recovered?.early === true;
+}
+
+/**
+ * Whether a whole copy may become the owner's. A marked one may not while another one has no mark, whether that can be
+ * reached or not: it may have what this one lacks. Where all are marked the longest log leads, also if that takes long.
+ */
+export function mayLead({ copies }: Pick<CopySet, 'copies'>, heir: Copy): boolean {
+  const has = heir.recovered;
+  if (has === undefined || !isMarked(heir)) return true;
+  const isLonger = ({ epoch, lsn }: Barrier): boolean => epoch > has.epoch || (epoch === has.epoch && lsn > has.lsn);
+  return copies.every((c) => !isWhole(c) || (isMarked(c) && c.recovered !== undefined && !isLonger(c.recovered)));
+}
+
+/**
+ * What stays of a copy when another one leads: a marked one only as long as that. With less, its log would have the new
+ * epoch without records of before, and count as the longer one after the next loss of power. Where a marked one leads,
+ * what was not in sync may have more, and committed.
+ */
+function fits(copy: Copy, heir: Copy): boolean {
+  const [has, leads] = [copy.recovered, heir.recovered];
+  if (isMarked(copy)) return isMarked(heir) && has?.epoch === leads?.epoch && has?.lsn === leads?.lsn;
+  return isWhole(copy) || !isMarked(heir);
 }
 
 /**
@@ -52,7 +90,7 @@ export function mayGo(
 ): boolean {
   const others = copies.filter((one) => one !== copy);
   if (copy.state === 'joining') return true;
-  if (isDamaged) return others.some(isWhole);
+  if (isDamaged) return others.some((one) => isWhole(one) && (isMarked(copy) || !isMarked(one)));
   return copy.state === 'in-sync' && owner !== undefined && inSync(others) >= minInSync;
 }
 
@@ -71,8 +109,9 @@ export function heirNamed({ moves }: Pick<MetadataState, 'moves'>, shard: number
   return moves.find((m) => m.shard === shard && m.handover === true)?.to;
 }
 
+/** Those that count for new changes: a marked one is about to go. */
 export function inSync(copies: readonly Copy[]): number {
-  return copies.filter((c) => c.state === 'in-sync').length;
+  return copies.filter((c) => c.state === 'in-sync' && !isMarked(c)).length;
 }
 
 /**
@@ -105,17 +144,27 @@ export function barrierAt(set: CopySet, epoch: number, lsn: number): Barrier {
 
 /** All that was in the shard is given up; what comes has no copy until it is opened. */
 export function emptied(set: CopySet): CopySet {
-  return { config: set.config + 1, copies: set.copies.filter((c) => !isWhole(c)) };
+  return { config: set.config + 1, copies: beginAnew(set.copies.filter((c) => !isWhole(c))) };
+}
+
+/** What they have is not of the contents that come: without its id a copy cannot go on. */
+export function beginAnew(joining: readonly Copy[]): Copy[] {
+  return joining.map(({ id: _, ...copy }) => copy);
 }
 
 /**
  * The copies when `heir` has become the owner's. Other eligible copies are forgotten: the new owner commits what came
- * with the shard with however many copies there are, and they may lack some of that.
+ * with the shard with however many copies there are, and they may lack some of that. The last owner, if it does not end,
+ * may go on with its table as a copy that joins.
  */
-export function inherited(set: CopySet, heir: Copy, lastOwner: string | undefined): Copy[] {
-  return set.copies
-    .filter((c) => c === heir || (c.state !== 'eligible' && c.member !== lastOwner))
-    .map((c) => (c === heir ? { ...c, state: 'in-sync' } : c));
+export function inherited(set: CopySet, heir: Copy, lastOwner: string | undefined, ends = false): Copy[] {
+  return set.copies.flatMap((copy): Copy[] => {
+    const { recovered: _, ...c } = copy;
+    if (c.id === heir.id) return [{ ...c, state: 'in-sync' }];
+    if (c.state === 'eligible' || !fits(copy, heir)) return [];
+    if (c.member !== lastOwner) return [c];
+    return ends ? [] : [{ ...c, state: 'joining' }];
+  });
 }
 
 /**
@@ -135,7 +184,7 @@ export function opened(
   const others = set.copies.filter((c) => c.member !== owner && !isWhole(c));
   const policy = policyOf(state, s.shard);
   const own = ownCopy(state, owner, s.worker, incarnation);
-  const isNew = !brought && waitsOnLoss(policy) && policy.replicas > 1;
+  const isNew = !brought && waitsOnLoss(policy) && (policy.replicas > 1 || policy.level === 'durable');
   return revised(set, [...others, isNew ? { ...own, state: 'joining' } : own], policy);
 }
 
@@ -152,11 +201,14 @@ export function isUnassigned(state: MetadataState, s: Shard): boolean {
   return !set.copies.some(isWhole) && !waitsOnLoss(policyOf(state, s.shard));
 }
 
-/** Nobody has what was in it any more: every start that had a copy has ended. It waits for an operator. */
+/**
+ * Nobody has what was in it any more: every start that had a copy has ended, and did not come back with it. It waits for
+ * an operator.
+ */
 export function isGone(state: MetadataState, s: Shard): boolean {
   const set = state.copySets?.[s.shard];
   const waits = s.owner === undefined && s.epoch > 0 && waitsOnLoss(policyOf(state, s.shard));
-  return waits && set !== undefined && !set.copies.some(isWhole);
+  return waits && set !== undefined && !set.copies.some((copy) => mayCome(state, copy));
 }
 
 /** When the format is raised to `format`: one copy of each open shard, its owner's. */

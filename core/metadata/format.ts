@@ -3,6 +3,7 @@
  *
  *   1  the first
  *   2  copy sets, policies, zones (docs/copy-sets.md)
+ *   3  copies that come back from disks, the level durable (docs/durable-cluster.md)
  *
  * A cluster is at one format (MetadataState.formatVersion) and its servers write nothing of a later one. So servers of
  * two neighbouring versions of
@@ -20,9 +21,11 @@ import type { CopyCommand } from './copy-commands.js';
 /** Of a cluster that is made now. */
 export const FORMAT_FIRST = 1;
 /** The latest format that this version reads. Clusters are raised to it. */
-export const FORMAT_NEWEST = 2;
+export const FORMAT_NEWEST = 3;
 /** From this format on the metadata has copy sets. */
 export const FORMAT_COPIES = 2;
+/** From this format on copies may be on disks. */
+export const FORMAT_DURABLE = 3;
 
 const OF_COPIES: ReadonlySet<Command['t']> = new Set<CopyCommand['t']>([
   'policy-set',
@@ -44,11 +47,18 @@ function isOfCopies(c: Command): boolean {
   return OF_COPIES.has(c.t);
 }
 
+function isOfDisks(c: Command): boolean {
+  if (c.t === 'bootstrap') return c.policy?.level === 'durable';
+  if (c.t === 'policy-set') return c.level === 'durable';
+  return c.t === 'member-join' && c.recovered !== undefined;
+}
+
 /** The format that a reader of this command must know. */
 export function formatOf(command: Command): number {
   // A server that does not know the next format must stop at the entry that raises it, not at the first entry that
   // needs it.
   if (command.t === 'raise-format') return command.format;
+  if (isOfDisks(command)) return FORMAT_DURABLE;
   return isOfCopies(command) ? FORMAT_COPIES : FORMAT_FIRST;
 }
 
@@ -59,6 +69,8 @@ export function formatOf(command: Command): number {
  */
 export function tooEarly(command: Command, formatVersion: number): FarkvError | undefined {
   const format = formatOf(command);
+  // A cluster that is made now has no servers of earlier versions that it would have to wait for.
+  if (command.t === 'bootstrap') return undefined;
   if (format <= formatVersion || (command.t === 'raise-format' && format === formatVersion + 1)) return undefined;
   return new FarkvError(
     'ERR_UNSUPPORTED',

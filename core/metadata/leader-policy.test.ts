@@ -1,7 +1,7 @@
 import test from 'ava';
 import { HELD, leasesAt } from '../../test/support/leases-at.js';
 import { bootstrapOf, joinOf, hexOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
-import { nextFormat, nextLookMs, nextMove, nextOwners, takeFromDead } from './leader-policy.js';
+import { MOVES_AT_ONCE, nextFormat, nextLookMs, nextMove, nextOwners, takeFromDead } from './leader-policy.js';
 import { FORMAT_COPIES } from './format.js';
 import { GrantedLeases } from './owner-leases.js';
 import { nextVoters } from './voter-policy.js';
@@ -93,14 +93,14 @@ test('a shard of a dead owner goes to the server that has copied it, also when t
 });
 
 test('a drained server gives its shards away a few at a time, and a move whose goal is dead is called off', (t) => {
-  const log = MetadataLog.cluster(6, ['s1', 's2', 's3']);
+  const log = MetadataLog.cluster(18, ['s1', 's2', 's3']);
   for (const s of log.state.shards) log.open(s.shard, 100 + s.shard);
   log.do({ t: 'server-drain', id: 's1', draining: true });
   const leases = new GrantedLeases(LEASE, 0);
   for (const id of ['s1', 's2', 's3']) leases.grant(id, HELD);
-  for (let i = 0; i < 2; i++) log.do(nextMove(log.state, leases, HELD)!);
+  for (let i = 0; i < MOVES_AT_ONCE; i++) log.do(nextMove(log.state, leases, HELD)!);
   t.is(nextMove(log.state, leases, HELD), undefined);
-  t.is(log.state.moves.length, 2);
+  t.is(log.state.moves.length, MOVES_AT_ONCE);
   const { shard, to } = log.state.moves[0]!;
   log.arrive(shard, 9);
   t.is(log.shard(shard).owner, to);

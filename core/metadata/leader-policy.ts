@@ -18,7 +18,7 @@ import { nextVoters, replaced, replacement, replacementLookMs } from './voter-po
  * Shards of one owner that are on their way elsewhere at a time: each is without an answer for a moment, and takes
  * memory twice.
  */
-export const MOVES_AT_ONCE = 2;
+export const MOVES_AT_ONCE = 4;
 
 /** Members that may be given shards now. */
 export function usable(state: MetadataState, leases: GrantedLeases, nowMs: number): Member[] {
@@ -29,11 +29,16 @@ export function usable(state: MetadataState, leases: GrantedLeases, nowMs: numbe
 }
 
 /** The shards of a dead owner that somebody else gets now. Undefined also while nobody is there to take them: their owner may come back. */
-export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs: number): ShardsTaken | undefined {
+export function takeFromDead(
+  state: MetadataState,
+  leases: GrantedLeases,
+  nowMs: number,
+  absences = new Absences(),
+): ShardsTaken | undefined {
   for (const member of state.members.values()) {
     const own = state.shards.filter((s) => s.owner === member.id);
     if (own.length === 0 || leases.withheld(member.id) || !leases.dead(member.id, nowMs)) continue;
-    const takers = new Map(own.map((s) => [s.shard, taker(state, s.shard, leases, nowMs)]));
+    const takers = new Map(own.map((s) => [s.shard, taker(state, s.shard, leases, nowMs, absences)]));
     const alive = usable(state, leases, nowMs);
     // Rather a member that is to go than none.
     const others = alive.length > 0 ? alive : keepersOf(state).filter((m) => leases.alive(m.id, nowMs));
@@ -179,7 +184,7 @@ export function dueCommand(
   absences.observe(state, leases, nowMs);
   const replaces = replacement({ state, leases, absences, caughtUp, nowMs, replaceMs });
   return (
-    takeFromDead(state, leases, nowMs) ??
+    takeFromDead(state, leases, nowMs, absences) ??
     nextCopies(state, leases, nowMs, absences) ??
     nextFormat(state, raise) ??
     nextMove(state, leases, nowMs, moveRests) ??

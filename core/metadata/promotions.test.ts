@@ -8,15 +8,15 @@ function restart(log: CopyLog, id: string, start = 30): CopyLog {
   return log.do({ ...joinOf(id, start), replaces: log.start(id) });
 }
 
-test('a copy in sync is promoted: it is open at once in its worker, others stay in sync, the last owner has none', (t) => {
+test('a copy in sync is promoted: it is open at once in its worker, others stay in sync, the last owner joins', (t) => {
   const log = new CopyLog();
   const [a = '', b = ''] = log.others;
   const { owner, set } = log.with(a, b);
   const before = log.shard(0);
   t.is(log.promote(a), 'ok');
   t.like(log.shard(0), { owner: a, worker: 1, epoch: before.epoch + 1, incarnation: hexOf(500), regions: [] });
-  t.is(log.copies, `${b} in-sync`);
-  t.is(log.copy(owner!), undefined);
+  t.is(log.copies, `${b} in-sync, ${owner} joining`);
+  t.is(log.copy(owner!)?.id, set.copies.find(({ member }) => member === owner)?.id, 'with what it has');
   t.is(log.set.config, set.config + 1);
 });
 
@@ -39,18 +39,13 @@ test('what joins is not promoted, and what is eligible not by itself', (t) => {
   t.regex(log.promote(b), /ERR_BUSY/);
 });
 
-test('the last owner stays eligible where too few are left, if the copy has followed it; other eligible ones do not', (t) => {
+test('the last owner joins the next one, however few are left; eligible copies go', (t) => {
   const log = new CopyLog({ minInSync: 3 });
   const [a = '', b = ''] = log.others;
   const { owner } = log.with(a, b).without(b);
   t.is(log.copies, `${a} in-sync, ${b} eligible`);
   t.is(log.promote(a), 'ok');
-  t.is(log.copies, `${owner} eligible`);
-  const other = new CopyLog({ minInSync: 2 });
-  const [c = ''] = other.others;
-  other.with(c);
-  t.is(other.promote(c, false), 'ok');
-  t.is(other.copies, '');
+  t.is(log.copies, `${owner} joining`);
 });
 
 test('an owner hands its shard over to a copy in sync, and stays in sync itself', (t) => {
@@ -87,10 +82,10 @@ test("a dead owner's shard goes to a copy that is in sync or eligible, and to no
   t.regex(log.take(b, { copy: id }), /ERR_BUSY/, 'the copy of another');
   t.regex(log.take(c, { copy: hexOf(9) }), /ERR_BUSY/, 'no copy');
   t.regex(log.take(a, { copy: id, config: log.set.config - 1 }), /ERR_BUSY/, 'an earlier config');
-  log.without(a);
+  const { owner } = log.without(a);
   t.is(log.take(a, { copy: id }), 'ok');
   t.like(log.shard(0), { owner: a, worker: 1, incarnation: undefined });
-  t.is(log.copies, `${b} joining`);
+  t.is(log.copies, `${b} joining, ${owner} joining`);
   t.is(log.copy(a)?.state, 'in-sync');
   log.open(0, 200);
   t.is(log.copy(a)?.id, id, 'it is opened with its copy');
@@ -130,6 +125,28 @@ test('a shard without an owner is opened at once by a copy that promotes itself'
   restart(log.with(a), log.owner!);
   t.is(log.promote(a), 'ok');
   t.like(log.shard(0), { owner: a, incarnation: hexOf(500) });
+});
+
+test('copies that join do not go on with other contents than they were made of', (t) => {
+  const log = new CopyLog({ onLoss: 'empty' });
+  const [a = '', b = '', c = ''] = log.others;
+  log.with(a, b).without(a).without(b);
+  t.is(log.copies, `${a} joining, ${b} joining`);
+  t.true(log.set.copies.every(({ id }) => id !== undefined));
+  t.is(log.take(c), 'ok');
+  t.is(log.copies, `${a} joining, ${b} joining`);
+  t.true(log.set.copies.every(({ id }) => id === undefined));
+  const reset = new CopyLog();
+  const [d = '', e = ''] = reset.others;
+  const lost = reset
+    .with(d, e)
+    .without(d)
+    .without(e)
+    .set.copies.flatMap(({ id }) => id ?? []);
+  const from = { start: reset.start(d), copy: reset.copy(d)!.id!, worker: 1 };
+  t.is(reset.try({ t: 'shard-reset', ...reset.name, to: d, lost, from }), 'ok');
+  t.is(reset.copy(e)?.id, undefined);
+  t.is(reset.copy(e)?.state, 'joining');
 });
 
 test('when the last copy is gone a shard waits, or is served empty, as its policy says', (t) => {

@@ -19,6 +19,7 @@ import {
   inSync,
   isCopied,
   isFull,
+  isMarked,
   isWhole,
   mayGo,
   policyOf,
@@ -65,6 +66,13 @@ export function setPolicy(state: MetadataState, c: PolicySet): Reduced {
     return refused('ERR_CONFIG', `${minInSync} copies in sync of ${replicas}: from 1 to all of them`);
   if (level === 'cache' && (replicas !== 1 || waitsOnLoss({ ...policy, level: 'replicated' })))
     return refused('ERR_CONFIG', 'a cache has one copy, and is served empty when that is lost');
+  // Tables that are open are on disks from their first record on, or not at all.
+  const isOpen = state.shards.slice(first, first + count).some((s) => s.epoch > 0);
+  if (isOpen && (level === 'durable') !== (policyOf(state, first).level === 'durable'))
+    return refused(
+      'ERR_UNSUPPORTED',
+      `what is ${level === 'durable' ? 'not durable' : 'durable'} stays so: make another cluster with --level ${level}, and bring the values there with farkv backup and farkv restore`,
+    );
   const policies = Array.from({ length: Math.max(tenant + 1, state.policies?.length ?? 0) }, (_, i) =>
     i === tenant ? policy : (state.policies?.[i] ?? policyOf(state, tenantRange(state, i).first)),
   );
@@ -111,6 +119,7 @@ export function copyInSync(state: MetadataState, c: CopiesInSync): Reduced {
   const present = copies.find((copy) => copy.member === c.member && copy.start === c.start);
   if (present === undefined) return refused('ERR_BUSY', `${c.member} is to have no copy of shard ${c.shard}`);
   if (present.state === 'in-sync') return refused('ERR_BUSY', `the copy of ${c.member} is in sync already`);
+  if (isMarked(present)) return refused('ERR_BUSY', `the copy of ${c.member} may lack what it has acknowledged`);
   const isTaken = copies.some((copy) => copy !== present && copy.id === c.copy);
   if (isTaken || (present.id !== undefined && present.id !== c.copy))
     return refused('ERR_CONFIG', `copy ${c.copy} of shard ${c.shard} is another one`);
@@ -160,10 +169,11 @@ function freed(state: MetadataState, at: Named, removed: RemovedCopy): CopySet |
 
 /**
  * A copy that was in sync may come back with its table: its owner keeps what it will lack. Where too few are left for new
- * changes, it has what is acknowledged while that lasts.
+ * changes, it has what is acknowledged while that lasts. A marked one begins anew: its owner's account of it is of a time
+ * before its server ended.
  */
-function stateAfter({ state }: Copy, isWhole: boolean, tooFew: boolean): 'joining' | 'eligible' | 'gone' {
-  if (state !== 'in-sync') return 'gone';
+function stateAfter(copy: Copy, isWhole: boolean, tooFew: boolean): 'joining' | 'eligible' | 'gone' {
+  if (copy.state !== 'in-sync' || isMarked(copy)) return 'gone';
   return isWhole && tooFew ? 'eligible' : 'joining';
 }
 

@@ -3,45 +3,100 @@
  * (docs/copy-sets.md). Whichever change comes first raises the config, so no other one for the same config fits.
  */
 import { EPOCH_MAX } from './check-state.js';
-import type { TakenShard } from './commands.js';
+import type { MemberJoin, RecoveredCopy, TakenShard } from './commands.js';
 import type { PromotedShard, ShardHandover, ShardReset, ShardsGiven, ShardsPromoted } from './copy-commands.js';
-import { barrierAt, emptied, inherited, isWhole, policyOf, revised, waitsOnLoss, withSets } from './copy-sets.js';
+import {
+  barrierAt,
+  beginAnew,
+  emptied,
+  inherited,
+  isMarked,
+  isWhole,
+  mayCome,
+  mayLead,
+  policyOf,
+  revised,
+  waitsOnLoss,
+  withSets,
+} from './copy-sets.js';
 import { whyNoKeeper } from './placement.js';
 import { isOwner, late, named, type Named } from './reduce-copies.js';
 import { changed, closed, complete, reassigned, refused, type Reduced } from './reduced.js';
 import type { Copy, CopySet, MetadataState, Shard } from './state.js';
 
+/** What a start of a member has found on its disk, by shard. */
+export type Recovered = ReadonlyMap<number, RecoveredCopy>;
+
 /**
- * What a new start of member `id` leaves of a shard: what it had in memory is gone. A shard that it owned and that
- * others have goes to nobody until one of those is promoted, and never back to it empty. `givenTo`: it had released the
+ * What is left of a member's copy when it has started again: what its disk had of it. One that did not come back whole
+ * is gone where another may be there that has as much; else it is kept under its old start, so that nobody takes the shard for empty, and
+ * a later start may have it. A mark stays, however often its member starts. What joins, and may lack what it has
+ * acknowledged, begins anew: its owner may believe that it has that.
+ */
+function leftOf(
+  state: MetadataState,
+  { copies }: CopySet,
+  shard: number,
+  { id, incarnation }: Start,
+  recovered: RecoveredCopy | undefined,
+): Copy | undefined {
+  const present = copies.find((c) => c.member === id);
+  if (present?.id === undefined) return undefined;
+  if (present.id === recovered?.copy) {
+    const { worker, epoch, lsn } = recovered;
+    const early = recovered.early === true || isMarked(present) ? ({ early: true } as const) : undefined;
+    if (early !== undefined && !isWhole(present)) return undefined;
+    return { ...present, start: incarnation, worker, recovered: { epoch, lsn, ...early } };
+  }
+  const policy = policyOf(state, shard);
+  const others = copies.some((c) => c !== present && mayCome(state, c) && (isMarked(present) || !isMarked(c)));
+  return policy.level === 'durable' && waitsOnLoss(policy) && isWhole(present) && !others ? present : undefined;
+}
+
+type Start = Pick<MemberJoin, 'id' | 'incarnation'>;
+
+/**
+ * What a new start of a member leaves of a shard: what it had in memory is gone. A shard that it owned and of which there
+ * are copies goes to nobody until one of those is promoted, and never back to it empty. `givenTo`: it had released the
  * shard for the copy of that member.
  */
 export function restarted(
   state: MetadataState,
   s: Shard,
-  id: string,
+  start: Start,
+  recovered: Recovered,
   givenTo: string | undefined,
 ): { readonly shard: Shard; readonly set?: CopySet } {
+  const { id } = start;
   const set = state.copySets?.[s.shard];
+  const own = set === undefined ? undefined : leftOf(state, set, s.shard, start, recovered.get(s.shard));
+  const left = (set?.copies ?? []).flatMap((c) => (c.member !== id ? [c] : own === undefined ? [] : [own]));
   if (s.owner === id) {
     if (set === undefined || givenTo !== undefined)
       return { shard: closed(s, givenTo ?? id), ...(set === undefined ? {} : { set: emptied(set) }) };
-    const left = set.copies.filter((c) => c.member !== id);
     const policy = policyOf(state, s.shard);
     const isLost = set.copies.some(isWhole);
-    const others = left.some(isWhole);
-    const owner = others || (isLost && waitsOnLoss(policy)) ? undefined : id;
-    return { shard: closed(s, owner), set: others ? revised(set, left, policy) : emptied({ ...set, copies: left }) };
+    // Nobody else has what it has, and nobody but its last start was relied on: it goes on where that has ended.
+    if (own?.recovered !== undefined && isWhole(own) && left.filter(isWhole).length === 1)
+      return {
+        shard: { ...closed(s, id), worker: own.worker },
+        set: revised(set, inherited({ ...set, copies: left }, own, undefined), policy),
+      };
+    const isKept = left.some(isWhole);
+    const owner = isKept || (isLost && waitsOnLoss(policy)) ? undefined : id;
+    // What was opened empty and never served is opened anew.
+    const others = left.filter((c) => c.member !== id);
+    return { shard: closed(s, owner), set: isKept ? revised(set, left, policy) : emptied({ ...set, copies: others }) };
   }
-  const left = set?.copies.filter((c) => c.member !== id);
-  if (set === undefined || left?.length === set.copies.length) return { shard: s };
-  return { shard: s, set: revised(set, left ?? [], policyOf(state, s.shard)) };
+  if (set?.copies.every((c) => c.member !== id) !== false) return { shard: s };
+  return { shard: s, set: revised(set, left, policyOf(state, s.shard)) };
 }
 
-/** The copy that may become the owner's: of a living start, and with all that was acknowledged. */
+/** The copy that may become the owner's: of a living start, and with all that was acknowledged and is anywhere. */
 function heirOf(state: MetadataState, { set }: Named, member: string, id: string): Copy | undefined {
   const heir = set.copies.find((c) => c.id === id && c.member === member && isWhole(c));
-  return heir?.start === state.members.get(member)?.incarnation ? heir : undefined;
+  if (heir === undefined || !mayLead(set, heir)) return undefined;
+  return heir.start === state.members.get(member)?.incarnation ? heir : undefined;
 }
 
 /**
@@ -109,18 +164,9 @@ export function promoteShards(state: MetadataState, c: ShardsPromoted): Reduced 
 }
 
 function promotedSet(state: MetadataState, { shard, set }: Named, heir: Copy, promoted: PromotedShard): CopySet {
-  const policy = policyOf(state, shard.shard);
+  // The new owner commits what came with the shard. The last one may have sent that, and lost it with its power.
   const copies = inherited(set, heir, shard.owner);
-  const last = set.copies.find((c) => c.member === shard.owner);
-  // Where too few are left, the new owner commits what came with the shard and nothing else. The last owner has that, if
-  // it sent it; where there are enough, `revised` forgets it.
-  const stays = last !== undefined && promoted.followed;
-  return revised(
-    set,
-    stays ? [...copies, { ...last, state: 'eligible' }] : copies,
-    policy,
-    barrierAt(set, shard.epoch, promoted.lsn),
-  );
+  return revised(set, copies, policyOf(state, shard.shard), barrierAt(set, shard.epoch, promoted.lsn));
 }
 
 export function handOver(state: MetadataState, c: ShardHandover): Reduced {
@@ -130,7 +176,7 @@ export function handOver(state: MetadataState, c: ShardHandover): Reduced {
   if (heir?.state !== 'in-sync' || c.to === c.owner)
     return refused('ERR_BUSY', `copy ${c.copy} of shard ${c.shard} is not in sync at ${c.to}`);
   if (at.shard.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
-  const copies = inherited(at.set, heir, c.ends ? c.owner : undefined);
+  const copies = inherited(at.set, heir, c.ends ? c.owner : undefined, c.ends);
   const opened = openedBy(at.shard, heir, c.incarnation);
   const set = { ...revised(at.set, copies, policyOf(state, c.shard)), handed: opened.epoch };
   return replaced(state, [opened], new Map([[c.shard, set]]));
@@ -155,7 +201,7 @@ export function resetShard(state: MetadataState, c: ShardReset): Reduced {
   const owners = new Map([[c.shard, c.to]]);
   if (c.from === undefined) return reassigned(state, owners);
   const copy: Copy = { member: c.to, start, id: c.from.copy, worker: c.from.worker, state: 'in-sync', rank: 0 };
-  const others = set.copies.filter((one) => !isWhole(one) && one.member !== c.to);
+  const others = beginAnew(set.copies.filter((one) => !isWhole(one) && one.member !== c.to));
   const sets = withSets(state, new Map([[c.shard, { config: set.config, copies: [...others, copy] }]]));
   return reassigned({ ...state, ...sets }, owners, new Map([[c.shard, copy]]));
 }

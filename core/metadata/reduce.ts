@@ -16,8 +16,8 @@ import type {
   ShardLayoutChanged,
   ShardOpened,
 } from './commands.js';
-import { FORMAT_FIRST, tooEarly } from './format.js';
-import { CACHE, emptied, isUnassigned, opened as withCopy, withSets } from './copy-sets.js';
+import { FORMAT_COPIES, FORMAT_DURABLE, FORMAT_FIRST, tooEarly } from './format.js';
+import { CACHE, emptied, firstCopySets, isUnassigned, isWhole, opened as withCopy, withSets } from './copy-sets.js';
 import { addJoinToken } from './join-tokens.js';
 import { isWitness, place } from './placement.js';
 import { addCopies, copyInSync, keepCopies, nameCopy, removeCopies, setPolicy } from './reduce-copies.js';
@@ -94,7 +94,8 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
       .filter((m) => m.phase === 'released' && m.to !== c.id && state.shards[m.shard]?.owner === c.id)
       .map((m) => [m.shard, m]),
   );
-  const left = state.shards.map((s) => restarted(state, s, c.id, given.get(s.shard)?.to));
+  const recovered = new Map((c.recovered ?? []).map((one) => [one.shard, one]));
+  const left = state.shards.map((s) => restarted(state, s, c, recovered, given.get(s.shard)?.to));
   const shards = left.map(({ shard }) => shard);
   const sets = new Map(left.flatMap(({ shard, set }): [number, CopySet][] => (set ? [[shard.shard, set]] : [])));
   const spread = spreadOverWorkers(shards, members);
@@ -102,9 +103,10 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
     ...withSets(state, sets),
     members,
     // A closed shard that keeps its epoch may be opening already, so it keeps its worker; what was copied lies where the
-    // new owner put it.
+    // new owner put it, and what has come back where it was.
     shards: shards.map((s, i): Shard => {
       const move = given.get(s.shard);
+      if (s.owner === c.id && sets.get(s.shard)?.copies.some((copy) => copy.member === c.id && isWhole(copy))) return s;
       return move !== undefined ? { ...s, worker: move.worker ?? 0 } : s === state.shards[i] ? s : (spread[i] ?? s);
     }),
     // They were to be moved with what was in them; now they are empty, and whoever planned the move plans again.
@@ -206,7 +208,13 @@ function bootstrap(state: MetadataState, c: Bootstrap): Reduced {
   if (tenantRanges({ shards, tenants }).some((range) => range.count < 1))
     return refused('ERR_CONFIG', 'a tenant needs a shard');
   const voters = [...new Set(c.voters)].sort();
+  const policies =
+    c.policy === undefined ? undefined : Array.from({ length: tenants.length + 1 }, () => c.policy ?? CACHE);
+  // Tables are durable from the first record on, so there is no time before copy sets.
+  const isDurable = c.policy?.level === 'durable';
   return changed(state, {
+    ...(isDurable ? { formatVersion: FORMAT_DURABLE } : {}),
+    ...(isDurable ? firstCopySets({ ...state, shards }, FORMAT_COPIES) : {}),
     clusterId: c.clusterId,
     hashSeed: c.hashSeed,
     ticketSecret: c.ticketSecret,
@@ -218,9 +226,7 @@ function bootstrap(state: MetadataState, c: Bootstrap): Reduced {
     ownerLease: c.ownerLease,
     shards,
     tenants,
-    ...(c.policy === undefined
-      ? {}
-      : { policies: Array.from({ length: tenants.length + 1 }, () => c.policy ?? CACHE) }),
+    ...(policies === undefined ? {} : { policies }),
   });
 }
 

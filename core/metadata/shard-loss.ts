@@ -5,7 +5,7 @@
  */
 import { FarkvError } from '../errors.js';
 import type { ShardReset } from './copy-commands.js';
-import { isUnassigned, isWhole } from './copy-sets.js';
+import { isMarked, isUnassigned, isWhole, mayCome, mayLead } from './copy-sets.js';
 import { usable } from './leader-policy.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { placeOn } from './plan.js';
@@ -30,8 +30,11 @@ export function planReset(state: MetadataState, asked: ResetAsked, leases: Grant
   if (s === undefined)
     throw new FarkvError('ERR_CONFIG', `there is no shard ${shard}; there are ${state.shards.length}`);
   if (set === undefined)
-    throw new FarkvError('ERR_UNSUPPORTED', 'shards are reset only once all servers run a version that makes copies');
-  const refusal = hope(state, s, set, leases, nowMs);
+    throw new FarkvError(
+      'ERR_UNSUPPORTED',
+      'shards are reset only once all servers of the cluster have come, and run a version that makes copies',
+    );
+  const refusal = hope(state, s, set, leases, nowMs, from);
   if (refusal !== undefined) throw new FarkvError('ERR_BUSY', refusal);
   const lost = set.copies.filter(isWhole);
   const name = { shard, epoch: s.epoch, config: set.config };
@@ -47,11 +50,21 @@ export function planReset(state: MetadataState, asked: ResetAsked, leases: Grant
 }
 
 /** Why the shard may yet be served with its values; undefined: nobody is left who could, and nobody is relied on. */
-function hope(state: MetadataState, s: Shard, set: CopySet, leases: GrantedLeases, nowMs: number): string | undefined {
+function hope(
+  state: MetadataState,
+  s: Shard,
+  set: CopySet,
+  leases: GrantedLeases,
+  nowMs: number,
+  from: string | undefined,
+): string | undefined {
   const { shard, owner } = s;
   const place = `shard ${shard} is not lost`;
   if (isUnassigned(state, s)) return `${place}: it is being given to a server, which serves it empty`;
-  const living = set.copies.find((c) => isWhole(c) && !leases.dead(c.member, nowMs));
+  // A marked one waits for another that may have more. Only an operator knows that it never comes.
+  const waits = (c: Copy): boolean =>
+    from !== undefined && isMarked(c) && !set.copies.some((one) => mayBe(state, set, one, leases, nowMs));
+  const living = set.copies.find((c) => mayCome(state, c) && !leases.dead(c.member, nowMs) && !waits(c));
   if (living !== undefined)
     return living.member === owner
       ? `${place}: its owner ${owner} has not been silent for longer than its lease`
@@ -63,7 +76,12 @@ function hope(state: MetadataState, s: Shard, set: CopySet, leases: GrantedLease
     : undefined;
 }
 
-/** A copy that joins, at a server that answers: it has what its owner had some time before. */
+/** The shard may be its any moment. */
+function mayBe(state: MetadataState, set: CopySet, c: Copy, leases: GrantedLeases, nowMs: number): boolean {
+  return mayCome(state, c) && mayLead(set, c) && !leases.dead(c.member, nowMs);
+}
+
+/** A copy that joins, or is marked, at a server that answers: it has what its owner had some time before. */
 function staleCopy(
   { copies }: CopySet,
   shard: number,
@@ -72,7 +90,8 @@ function staleCopy(
   nowMs: number,
 ): Copy & { readonly id: string } {
   const open = copies.filter(
-    (c): c is Copy & { readonly id: string } => !isWhole(c) && c.id !== undefined && leases.alive(c.member, nowMs),
+    (c): c is Copy & { readonly id: string } =>
+      (!isWhole(c) || isMarked(c)) && c.id !== undefined && leases.alive(c.member, nowMs),
   );
   const copy = open.find((c) => c.member === from);
   if (copy !== undefined) return copy;

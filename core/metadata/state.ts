@@ -124,7 +124,7 @@ export type CopyState = 'joining' | 'in-sync' | 'eligible';
 /** One server's table of a shard. */
 export interface Copy {
   readonly member: string;
-  /** Incarnation of the member's start that has it: a later start has nothing of it in memory. */
+  /** Incarnation of the member's start that has it: a later start has nothing of it in memory, but may find it on its disk. */
   readonly start: string;
   /** 64 random bits, hex, that the table keeps through all roles; undefined until its member has begun to follow. */
   readonly id?: string;
@@ -133,6 +133,17 @@ export interface Copy {
   readonly state: CopyState;
   /** Its place among those that may be promoted: lower goes first. */
   readonly rank: number;
+  /** It came back from its member's disk, which has its log up to there; until the shard has another owner. */
+  readonly recovered?: Recovered;
+}
+
+/** What the disk of a member that has started again has of its copy. */
+export interface Recovered extends Barrier {
+  /**
+   * The copy is marked: an earlier start acknowledged what its disk did not have yet, and did not end in order. So it may
+   * lack the last that it acknowledged.
+   */
+  readonly early?: true;
 }
 
 /** The copies of one shard. The owner's copy is one of them, from when the shard is open. */
@@ -157,8 +168,11 @@ export interface Barrier {
 
 /** How a tenant's values are kept. */
 export interface Policy {
-  /** `cache`: by the owner alone, lost with it. */
-  readonly level: 'cache' | 'replicated';
+  /**
+   * `cache`: by the owner alone, lost with it. `replicated`: in the memory of as many servers as there are copies.
+   * `durable`: and on their disks, before a change is answered.
+   */
+  readonly level: 'cache' | 'replicated' | 'durable';
   /** Copies of each shard, the owner's included. */
   readonly replicas: number;
   /** New changes are taken while so many copies are in sync, the owner's included. */

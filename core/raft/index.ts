@@ -33,6 +33,7 @@
  * Output: the loop of the driver, after every input or batch of inputs
  *   while (node.hasReady()) {
  *     const ready = node.ready();
+ *     0. transport: send ready.early; followers write while this member does
  *     1. storage: persist ready.hardState, ready.snapshot, ready.entries, as one batch; when ready.mustSync, fdatasync
  *     2. transport: send ready.messages; they may be lost, never changed
  *     3. state machine: restore ready.snapshot if present; apply ready.committed; serve ready.readStates when applied
@@ -40,7 +41,9 @@
  *     4. node.advance();
  *   }
  *   - Nothing of step 2 may be seen by anybody before step 1 is on disk. That alone makes votes and acknowledgements
- *     true after a crash.
+ *     true after a crash. What is early are a leader's entries (Ongaro's dissertation, section 10.2.1): its own disk
+ *     counts for the quorum only after advance(), and after a crash it leads in a later term only, so no other entry
+ *     ever has the same index and term.
  *   - If step 1 cannot know whether it succeeded (fsync failed), the process ends. If it had no room (ENOSPC on writing
  *     entries or a snapshot, with the log on disk as before and hardState persisted), skip step 2, do step 3 except the
  *     snapshot, and call node.storageRefused() instead of advance(); call node.retryStorage() once in a while, say

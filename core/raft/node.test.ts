@@ -22,7 +22,7 @@ function work(node: RaftNode): { messages: RaftMessage[]; committed: Entry[]; re
   const done = { messages: [] as RaftMessage[], committed: [] as Entry[], readies: [] as Ready[] };
   while (node.hasReady()) {
     const ready = node.ready();
-    done.messages.push(...ready.messages);
+    done.messages.push(...ready.early, ...ready.messages);
     done.committed.push(...ready.committed);
     done.readies.push(ready);
     node.advance();
@@ -310,6 +310,29 @@ test('what was acknowledged while the disk was refusing is not said', (t) => {
     work(node).readies.flatMap(({ entries }) => entries.map(({ index }) => index)),
     [2, 3],
   );
+});
+
+test('a leader sends its entries before they are on its disk, and says no more than that', (t) => {
+  const node = leader();
+  node.propose(bytes(1));
+  node.step({ type: 'pre-vote', from: 3, to: 1, term: 3, lastIndex: 9, lastTerm: 2, transfer: false });
+  const ready = node.ready();
+  t.deepEqual(
+    ready.entries.map(({ index }) => index),
+    [3],
+  );
+  t.deepEqual(
+    ready.early.map(({ type, to }) => [type, to]),
+    [
+      ['append', 2],
+      ['append', 3],
+    ],
+  );
+  t.false(ready.messages.some(({ type }) => type === 'append'));
+  // Its own disk does not count yet: one follower is no quorum.
+  node.step({ type: 'append-accept', from: 2, to: 1, term: 2, index: 2 });
+  t.is(node.commit, 2);
+  node.advance();
 });
 
 test('a Ready is finished once, and a new one is taken after that', (t) => {

@@ -160,12 +160,14 @@ export class RaftNode {
       log.lastIndex > log.stable && !raft.storageFull ? log.slice(log.stable + 1, log.lastIndex, Infinity) : [];
     const snapshot = this.#snapshotDue();
     const end = this.#committable();
+    const isEarly = ({ type }: RaftMessage): boolean => type === 'append' && !voted;
     const ready: Ready = {
       hardState: this.#hardStateChanged() ? hardState : undefined,
       snapshot,
       entries,
       mustSync: voted || entries.length > 0 || snapshot !== undefined,
-      messages: raft.outbox,
+      messages: raft.outbox.filter((message) => !isEarly(message)),
+      early: raft.outbox.filter(isEarly),
       committed: end > log.applied ? log.slice(log.applied + 1, end, raft.options.maxCommittedBytes) : [],
       readStates: reads.states,
       abortedReads: reads.aborted,

@@ -23,6 +23,11 @@ export interface Ready {
   /** To be sent, once the above is on disk. */
   readonly messages: readonly RaftMessage[];
   /**
+   * To be sent before the above is on disk, or while it is being written: a leader's entries, in a term that is on disk
+   * already. They claim nothing about this member's disk.
+   */
+  readonly early: readonly RaftMessage[];
+  /**
    * To be applied, in order. All are on this member's disk already. Those of type Config and those without data change
    * no state.
    */

@@ -12,16 +12,20 @@ export type Asked =
       readonly epoch: number;
       readonly incarnation: string;
       readonly memoryBytes: number;
+      /** Changes are answered when they are on the disk, too. */
+      readonly durable: boolean;
       /** Of the table that is to be copied into it; 0: there is none. */
       readonly buckets: number;
     }
+  /** Done when all that is in the table is on the disk; of a durable shard. */
+  | { readonly do: 'snapshot'; readonly shard: number }
   /** Leases are granted, changes are taken. Also goes on with what was paused. */
   | { readonly do: 'serve'; readonly shard: number }
   /** No more changes are taken, for the sake of this copy; reads go on. Without a copy: changes are taken again. */
   | { readonly do: 'seal'; readonly shard: number; readonly copy: string | undefined }
   /** Nothing is answered or granted. Done when every granted lease is over; the contents stay. */
   | { readonly do: 'pause'; readonly shard: number }
-  /** The same, and the memory goes. */
+  /** The same, and the memory goes, and what is on the disk. */
   | { readonly do: 'close'; readonly shard: number }
   /** Copies from the owner into the open table, until little is left; follows what changes from then on. */
   | {
@@ -30,7 +34,11 @@ export type Asked =
       readonly copy: string;
       readonly source: Shard;
       readonly owner: Member;
+      /** The table has what it had before: only values that differ are copied. */
+      readonly base: boolean;
     }
+  /** The copy is none any more, here and on the disk; its table is to be the base of the next one, of this id. */
+  | { readonly do: 'keep base'; readonly shard: number; readonly copy: string }
   /** Done when the owner is sealed for this copy and both have the same. */
   | { readonly do: 'finish'; readonly shard: number }
   /** The copied table follows its owner from now on. Done when the owner has answered. */
@@ -50,7 +58,7 @@ export type Asked =
    * Done then: it goes on by `serve`, or as a copy. Failed: it is served as before.
    */
   | { readonly do: 'hand over'; readonly shard: number; readonly copy: string }
-  /** What was handed over is a copy from now on, of this id. */
+  /** What is another owner's now is a copy from now on, of this id. */
   | { readonly do: 'step down'; readonly shard: number; readonly copy: string }
   /** A later config of the same epoch, or the first one. */
   | { readonly do: 'configure'; readonly shard: number; readonly epoch: number; readonly copies: CopiesNow }
@@ -60,6 +68,8 @@ export type Asked =
   | { readonly do: 'drop'; readonly shard: number; readonly copy: string }
   /** Fails when nobody listens any more where this start of the server did. */
   | { readonly do: 'probe'; readonly shard: number; readonly server: Member }
+  /** Fails when it has ended, or is about to end. */
+  | { readonly do: 'look'; readonly server: Member }
   /** Done when nothing of the copy is under way any more. */
   | { readonly do: 'stop'; readonly shard: number }
   /**
@@ -85,14 +95,23 @@ export interface CopiesNow {
 
 /** What an owner's data plane notices of a copy. `refused`: it asks to follow, and is unknown or lacks what is not kept. */
 export type CompanionNoticed = 'joined' | 'late' | 'back' | 'unlinked' | 'refused';
-/** And that where the copy is. `unknown`: its owner does not know it, or has not kept what it lacks. */
-export type CopyNoticed = CompanionNoticed | 'damaged' | 'unknown';
+/**
+ * And that where the copy is. `unknown`: its owner does not know it, or has not kept what it lacks. `full`: it has no
+ * room for a change that its owner has, and acknowledges nothing any more.
+ */
+export type CopyNoticed = CompanionNoticed | 'damaged' | 'unknown' | 'full';
 
 /** A copy that its owner does not wait for yet, for it was late so many times. */
 export interface HeldBack {
   readonly shard: number;
   readonly member: string;
   readonly times: number;
+}
+
+/** What a server that ends leaves behind: where a copy stays that has all values. */
+export interface Left {
+  readonly shard: number;
+  readonly values: 'elsewhere' | 'on disk' | 'lost';
 }
 
 /** Has no result. */
@@ -108,6 +127,8 @@ export type Told =
       readonly what: 'opened' | 'served' | 'given up';
       readonly error: unknown;
     }
+  /** What is on the disk of a copy that could not be read may go. */
+  | { readonly do: 'discard'; readonly shard: number; readonly copy: string }
   | { readonly do: 'note'; readonly note: Note };
 
 export type Action = Told | (Asked & { readonly of: number });
@@ -143,8 +164,11 @@ export type Note = { readonly shard: number } & (
   | { readonly of: 'came'; readonly epoch: number }
   | { readonly of: 'not closed'; readonly error: unknown }
   /** Here, of another server's shard. */
-  | { readonly of: 'copy begins'; readonly from: string }
-  | { readonly of: 'copy follows'; readonly epoch: number }
+  | { readonly of: 'copy begins'; readonly from: string; readonly base: boolean }
+  /** `copied`: now, and not before. */
+  | { readonly of: 'copy follows'; readonly epoch: number; readonly copied: boolean }
+  /** It is none any more; what it has is the base of the next one. */
+  | { readonly of: 'copy kept' }
   | {
       readonly of: 'copy failed';
       readonly source: Shard;
@@ -159,8 +183,13 @@ export type Note = { readonly shard: number } & (
   | { readonly of: 'copy joins again' }
   /** It is not what its owner has: it is to be made anew. */
   | { readonly of: 'copy damaged'; readonly epoch: number }
+  /** It has no room for what its owner has. */
+  | { readonly of: 'copy full' }
   /** Of a copy here, which is to become the owner's. */
   | { readonly of: 'owner gone'; readonly epoch: number }
+  /** It is from this server's disk, and goes on; or was made anew elsewhere meanwhile. */
+  | { readonly of: 'copy is back' }
+  | { readonly of: 'copy discarded' }
   /** The copy here becomes the owner's table. */
   | { readonly of: 'copy leads'; readonly epoch: number }
   /** At the owner: to this server's copy; what comes of that is told by the metadata. */
@@ -168,10 +197,14 @@ export type Note = { readonly shard: number } & (
   | { readonly of: 'not handed over'; readonly to: string }
   /** The owner's table is a copy of the next owner's from now on. */
   | { readonly of: 'handed over'; readonly epoch: number }
+  /** The same, and that one took it: this owner was not heard of for a time. */
+  | { readonly of: 'deposed'; readonly epoch: number }
   | { readonly of: 'copy in sync'; readonly member: string; readonly inSync: number }
   | { readonly of: 'copy late'; readonly member: string; readonly inSync: number; readonly minInSync: number }
   /** It is eligible, and cannot go on from where it is: it is to be made anew. */
   | { readonly of: 'copy refused'; readonly member: string }
+  /** Its server came back without all that it had acknowledged, perhaps: it is to be made anew. */
+  | { readonly of: 'copy marked'; readonly member: string }
   /** It was late so many times within a minute each, and is back: it is not waited for before `ms` are over. */
   | { readonly of: 'copy held back'; readonly member: string; readonly times: number; readonly ms: number }
 );

@@ -8,11 +8,13 @@
  *
  * Nobody calls a copy off: it is tried again later and later, and told.
  */
-import { mayGo, policyOf } from '../metadata/copy-sets.js';
+import { isMarked, mayGo, policyOf } from '../metadata/copy-sets.js';
 import type { Copy, Member, Shard } from '../metadata/state.js';
 import type { Asked, Failure } from './actions.js';
+import { isMissed, isSound, KEPT_MS } from './base.js';
 import { HELD_BACK_MAX_MS } from './brake.js';
-import { memberOwning, type Common } from './common.js';
+import { isDurable, memberOwning, type Common } from './common.js';
+import { entryOf, isHeir, mayFollow, sourceOf } from './copy-entry.js';
 import { become, type Backup, type BackupState, type Orphan } from './life.js';
 
 /** After the first attempt; twice as long after each more. */
@@ -27,29 +29,6 @@ const REJOINED_MS = 10_000 + HELD_BACK_MAX_MS;
 
 type At<S extends BackupState['is']> = Extract<BackupState, { is: S }>;
 
-/** What the metadata has of this copy; undefined: nothing, or another start's, or another one. */
-export function entryOf(c: Common, life: Backup): Copy | undefined {
-  const copy = c.metadata.copySets?.[life.shard]?.copies.find(
-    (one) => one.member === c.memberId && one.start === c.memberIncarnation,
-  );
-  if (copy === undefined) return undefined;
-  if (copy.id === life.incarnation) return copy;
-  return copy.state === 'joining' && !life.named ? copy : undefined;
-}
-
-/** The shard is this server's, to be opened with this copy. */
-export function isHeir(c: Common, life: Backup): boolean {
-  const s = c.metadata.shards[life.shard];
-  const entry = entryOf(c, life);
-  return s?.owner === c.memberId && entry !== undefined && entry.state !== 'joining';
-}
-
-/** The shard at the owner that it is copied from; undefined when that has changed. */
-function sourceOf(c: Common, life: Backup): Shard | undefined {
-  const s = c.metadata.shards[life.shard];
-  return s?.epoch === life.epoch && s.owner !== undefined && s.owner !== c.memberId ? s : undefined;
-}
-
 /** Begins anew, or for the first time. */
 export function openBackup(c: Common, life: Backup): void {
   const s = c.metadata.shards[life.shard];
@@ -59,10 +38,19 @@ export function openBackup(c: Common, life: Backup): void {
   }
   life.epoch = s.epoch;
   life.incarnation = c.random64();
-  life.named = life.damaged = false;
+  life.named = life.damaged = life.base = false;
   become(life, { is: 'opening' });
   const { shard, worker, epoch, incarnation, memoryBytes } = life;
-  c.ask(life, { do: 'open', shard, worker, epoch, incarnation, memoryBytes, buckets: s.buckets });
+  c.ask(life, {
+    do: 'open',
+    shard,
+    worker,
+    epoch,
+    incarnation,
+    memoryBytes,
+    durable: isDurable(c, shard),
+    buckets: s.buckets,
+  });
 }
 
 /** To be called when the metadata or the life itself has changed. */
@@ -84,11 +72,14 @@ export function advanceBackup(c: Common, life: Backup): void {
       renouncing(c, life, state, entry);
       return;
     case 'joining':
-      if (entry === undefined) clear(c, life, 'end');
+      if (entry === undefined) gone(c, life);
       else if (entry.state === 'joining' && sourceOf(c, life) === undefined) renounce(c, life);
       return;
     case 'resting':
       if (entry === undefined || sourceOf(c, life) === undefined) c.end(life);
+      return;
+    case 'kept':
+      kept(c, life, state, entry);
       return;
     // Their results come.
     case 'opening':
@@ -121,19 +112,21 @@ export function backupDone(c: Common, life: Backup, did: Asked['do'], failed: Fa
         notFollowing(c, life, failed);
         return;
       }
-      follow(c, life);
+      follow(c, life, true);
       return;
     case 'following':
       if (did === 'propose') state.removing = false;
       if (did !== 'wait') break;
       state.waits--;
       state.late = state.waits === 0;
+      if (state.late) life.patienceMs = 0;
       break;
     case 'stepping down':
       if (failed === undefined) follow(c, life);
       else c.act({ do: 'fail', shard: life.shard, what: 'given up', error: failed.error });
       return;
     case 'orphaned':
+      life.patienceMs = 0;
       if (state.at === 'waiting') promote(c, life, state);
       else followAgain(c, life);
       return;
@@ -141,7 +134,11 @@ export function backupDone(c: Common, life: Backup, did: Asked['do'], failed: Fa
       state.busy = false;
       break;
     case 'clearing':
-      cleared(c, life, state, did);
+      cleared(c, life, state, did, failed);
+      return;
+    case 'kept':
+      if (state.rests) keep(c, life, false);
+      else clear(c, life, 'end');
       return;
     case 'resting':
       if (entryOf(c, life) === undefined) c.end(life);
@@ -154,14 +151,15 @@ export function backupDone(c: Common, life: Backup, did: Asked['do'], failed: Fa
 function copying(c: Common, life: Backup, state: At<'copying'>, entry: Copy | undefined): void {
   const { shard, incarnation } = life;
   const source = sourceOf(c, life);
-  if (entry === undefined) clear(c, life, 'end');
-  else if (source === undefined) clear(c, life, 'again');
+  if (entry === undefined && life.base) gone(c, life);
+  else if (entry === undefined) clear(c, life, 'end');
+  else if (source === undefined) clear(c, life, life.base ? 'base' : 'again');
   else if (state.at === 'waiting') {
     const owner = memberOwning(c, source);
     if (source.incarnation === undefined || owner === undefined) return;
     state.at = 'copying';
-    c.act({ do: 'note', note: { of: 'copy begins', shard, from: owner.id } });
-    c.ask(life, { do: 'copy', shard, copy: incarnation, source, owner });
+    c.act({ do: 'note', note: { of: 'copy begins', shard, from: owner.id, base: life.base } });
+    c.ask(life, { do: 'copy', shard, copy: incarnation, source, owner, base: life.base });
   } else if (state.at === 'telling' && life.named) {
     become(life, { is: 'joining' });
     c.ask(life, { do: 'follow', shard });
@@ -188,36 +186,52 @@ const FOLLOWING = {
   removing: false,
 } as const satisfies Partial<At<'following'>>;
 
-function follow(c: Common, life: Backup): void {
+function follow(c: Common, life: Backup, copied = false): void {
   const { shard, epoch } = life;
+  if (copied) life.full = false;
   become(life, { ...FOLLOWING, owner: undefined, waits: 1, synced: false });
-  c.act({ do: 'note', note: { of: 'copy follows', shard, epoch } });
+  c.act({ do: 'note', note: { of: 'copy follows', shard, epoch, copied } });
   c.ask(life, { do: 'wait', ms: JOINED_MS });
   advanceBackup(c, life);
+}
+
+/** It was found on the disk, and the metadata has it as a copy of this start. */
+export function comeBack(c: Common, life: Backup, { state }: Copy): void {
+  const joins = state === 'joining';
+  become(life, { ...FOLLOWING, owner: '', waits: 1, again: joins, synced: !joins });
+  c.act({ do: 'note', note: { of: 'copy is back', shard: life.shard } });
+  c.ask(life, { do: 'wait', ms: REJOINED_MS });
+  advanceBackup(c, life);
+}
+
+/** It was found on the disk, and the metadata has it no more. */
+export function discardBackup(c: Common, life: Backup): void {
+  c.act({ do: 'note', note: { of: 'copy discarded', shard: life.shard } });
+  gone(c, life);
 }
 
 function following(c: Common, life: Backup, state: At<'following'>, entry: Copy | undefined): void {
   const { shard, epoch } = life;
   if (entry === undefined) {
     c.act({ do: 'note', note: { of: 'copy removed', shard } });
-    clear(c, life, 'end');
+    gone(c, life);
     return;
   }
   if (isHeir(c, life)) {
     c.heir(life);
     return;
   }
+  // With the next epoch on its disk it would count as a longer log than one that has what it lacks.
+  if (isMarked(entry)) return;
   if (entry.state === 'joining' && state.synced) {
     state.again = true;
     state.late = false;
     state.waits++;
     c.ask(life, { do: 'wait', ms: REJOINED_MS });
-    if (sourceOf(c, life) !== undefined && !life.damaged)
-      c.act({ do: 'note', note: { of: 'copy joins again', shard } });
+    if (mayFollow(c, life) && !life.damaged) c.act({ do: 'note', note: { of: 'copy joins again', shard } });
   }
   state.synced = entry.state !== 'joining';
-  // A new owner knows the copies in sync, and no other.
-  const isHopeless = sourceOf(c, life) === undefined || state.late || life.damaged;
+  const isHopeless = !mayFollow(c, life) || state.late || life.damaged || life.full;
   if (entry.state === 'joining' && isHopeless) {
     // All copies of this server may have been away: the leader has them made anew, a few at a time.
     if (!state.again) renounce(c, life);
@@ -247,11 +261,12 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
   }
 }
 
-/** What ends, or is damaged, is waited for by nobody, as soon as it may go. */
-function wantsOut(c: Common, { shard, damaged }: Backup, entry: Copy): boolean {
+/** What ends for good, or is damaged or full, is waited for by nobody, as soon as it may go. */
+function wantsOut(c: Common, { shard, damaged, full }: Backup, entry: Copy): boolean {
   const s = c.metadata.shards[shard];
   const copies = c.metadata.copySets?.[shard]?.copies;
-  if (s === undefined || copies === undefined || !(c.leaving || damaged)) return false;
+  if (s === undefined || copies === undefined) return false;
+  if (!damaged && !full && !(c.leaving && !isDurable(c, shard))) return false;
   return mayGo(s, copies, entry, policyOf(c.metadata, shard), damaged);
 }
 
@@ -288,17 +303,24 @@ export function orphaned(c: Common, life: Backup, orphan: Orphan | undefined): v
 /**
  * It is none: damaged, it acknowledges nothing any more; unknown to its owner, it gets nothing. If it joins, it begins
  * anew. What is damaged and in sync, or eligible, has itself removed unless nobody else has the values: until it
- * is made anew changes may find too few copies.
+ * is made anew changes may find too few copies. What is full has all that was ever acknowledged, so it has itself removed
+ * only where enough others are in sync.
  */
-export function isNone(c: Common, life: Backup, what: 'damaged' | 'unknown'): void {
+export function isNone(c: Common, life: Backup, what: 'damaged' | 'unknown' | 'full'): void {
   const { shard, state } = life;
   if (what === 'damaged') {
     life.damaged = true;
     c.act({ do: 'note', note: { of: 'copy damaged', shard, epoch: c.metadata.shards[shard]?.epoch ?? 0 } });
   }
+  const joins = entryOf(c, life)?.state === 'joining';
+  if (what === 'full') {
+    life.full = true;
+    if (joins) failedOnce(c, life, { full: true, error: 'a change of its owner did not fit' });
+    else c.act({ do: 'note', note: { of: 'copy full', shard } });
+  }
   if (state.is !== 'following') return;
   if (what === 'unknown') {
-    if (entryOf(c, life)?.state !== 'joining') return;
+    if (!joins) return;
     state.late = true;
   }
   advanceBackup(c, life);
@@ -310,11 +332,11 @@ function takeTurn(c: Common, life: Backup, orphan: Orphan, { rank }: Copy): void
   const before = copies.filter((o) => o.state === 'in-sync' && o.member !== s?.owner && o.rank < rank).length;
   const state: At<'orphaned'> = { is: 'orphaned', owner: ownerNow(c, life), orphan, at: 'waiting' };
   become(life, state);
-  if (before === 0) promote(c, life, state);
-  else c.ask(life, { do: 'wait', ms: before * TURN_MS });
+  const ms = before * TURN_MS + life.patienceMs;
+  if (ms === 0) promote(c, life, state);
+  else c.ask(life, { do: 'wait', ms });
 }
 
-/** An owner that is there after all, and is replaced, closes its table: so its copy is not one to come back to. */
 function promote(c: Common, life: Backup, state: At<'orphaned'>): void {
   const { shard, incarnation: copy } = life;
   const { epoch } = c.metadata.shards[shard] ?? life;
@@ -328,13 +350,13 @@ function promote(c: Common, life: Backup, state: At<'orphaned'>): void {
       t: 'shards-promoted',
       id: c.memberId,
       memberIncarnation: c.memberIncarnation,
-      shards: [{ shard, epoch, config, copy, incarnation: c.random64(), followed: false, lsn: orphan.prepared }],
+      shards: [{ shard, epoch, config, copy, incarnation: c.random64(), lsn: orphan.prepared }],
     },
   });
 }
 
 function alone(c: Common, life: Backup, state: At<'orphaned'>, entry: Copy | undefined): void {
-  if (entry === undefined) clear(c, life, 'end');
+  if (entry === undefined) gone(c, life);
   else if (isHeir(c, life)) c.heir(life);
   else if (entry.state !== 'in-sync' || ownerNow(c, life) !== state.owner) followAgain(c, life);
 }
@@ -353,7 +375,7 @@ function renounce(c: Common, life: Backup): void {
 /** As long as the metadata has it by its name, it may be in sync any time; then it is one. */
 function renouncing(c: Common, life: Backup, state: At<'renouncing'>, entry: Copy | undefined): void {
   const isNamed = entry?.id === life.incarnation;
-  if (!isNamed) clear(c, life, 'again');
+  if (!isNamed) clear(c, life, isSound(life) ? 'base' : 'again');
   else if (entry.state !== 'joining') follow(c, life);
   else if (!state.busy) {
     state.busy = true;
@@ -369,6 +391,7 @@ function failedOnce(c: Common, life: Backup, { full, error }: Failure): void {
   const { shard } = life;
   const source = c.metadata.shards[shard];
   life.attempts++;
+  life.full = full;
   if (source !== undefined)
     c.act({
       do: 'note',
@@ -379,7 +402,8 @@ function failedOnce(c: Common, life: Backup, { full, error }: Failure): void {
 function notCopied(c: Common, life: Backup, failed: Failure, opened: boolean): void {
   const isWanted = entryOf(c, life) !== undefined;
   if (isWanted && sourceOf(c, life) !== undefined) failedOnce(c, life, failed);
-  clear(c, life, isWanted ? 'again' : 'end', opened);
+  const again = life.base && isSound(life) ? 'base' : 'again';
+  clear(c, life, isWanted ? again : 'end', opened);
 }
 
 /** Its owner may know it, and wait for it. */
@@ -388,16 +412,35 @@ function notFollowing(c: Common, life: Backup, failed: Failure): void {
   renounce(c, life);
 }
 
+/** The metadata has it no more. */
+function gone(c: Common, life: Backup): void {
+  clear(c, life, isSound(life) && isMissed(c, life) ? 'base' : 'end');
+}
+
 /** The table is closed when nothing of the copy is under way any more: until then the copy has its memory. */
 function clear(c: Common, life: Backup, then: At<'clearing'>['then'], isOpen = true): void {
   become(life, { is: 'clearing', then, open: isOpen, at: 'stopping' });
   c.ask(life, { do: 'stop', shard: life.shard });
 }
 
-function cleared(c: Common, life: Backup, state: At<'clearing'>, did: Asked['do']): void {
-  if (did === 'stop' && state.open) {
+function cleared(c: Common, life: Backup, state: At<'clearing'>, did: Asked['do'], failed: Failure | undefined): void {
+  const { shard } = life;
+  if (did === 'stop' && state.open && state.then === 'base') {
+    state.at = 'keeping';
+    life.incarnation = c.random64();
+    life.named = false;
+    c.ask(life, { do: 'keep base', shard, copy: life.incarnation });
+    return;
+  }
+  if (did === 'keep base' && failed === undefined) {
+    life.base = true;
+    c.act({ do: 'note', note: { of: 'copy kept', shard } });
+    keep(c, life, life.attempts > 0);
+    return;
+  }
+  if (did !== 'close' && state.open) {
     state.at = 'closing';
-    c.ask(life, { do: 'close', shard: life.shard });
+    c.ask(life, { do: 'close', shard });
     return;
   }
   // What the metadata has by this name is gone for good: what comes is another copy.
@@ -408,6 +451,25 @@ function cleared(c: Common, life: Backup, state: At<'clearing'>, did: Asked['do'
   }
   become(life, { is: 'resting' });
   c.ask(life, { do: 'wait', ms: pauseMs(life) });
+}
+
+/** Until the copy is wanted, and the pause after the last attempt is over. */
+function keep(c: Common, life: Backup, rests: boolean): void {
+  become(life, { is: 'kept', rests });
+  c.ask(life, { do: 'wait', ms: rests ? pauseMs(life) : KEPT_MS });
+  advanceBackup(c, life);
+}
+
+function kept(c: Common, life: Backup, { rests }: At<'kept'>, entry: Copy | undefined): void {
+  const s = c.metadata.shards[life.shard];
+  if (entry === undefined || s?.owner === c.memberId) {
+    if (!isMissed(c, life)) clear(c, life, 'end');
+    return;
+  }
+  if (rests || s?.owner === undefined || s.incarnation === undefined) return;
+  life.epoch = s.epoch;
+  become(life, { is: 'copying', at: 'waiting', busy: false });
+  advanceBackup(c, life);
 }
 
 /** This server ends: what is copied into is no more. */

@@ -85,3 +85,16 @@ test('what a server makes anew is held back as what it had', (t) => {
   rig.see({ t: 'copy-named', ...rig.log.name, member, start: rig.log.start(member), copy: hexOf(2009), worker: 1 });
   t.deepEqual(rig.notices(hexOf(2009), 'joined').at(-1), 'wait 1000');
 });
+
+test('a copy that joins again is not late for what was sent before the data plane had that config', (t) => {
+  const rig = kept();
+  const member = rig.log.others[0]!;
+  t.deepEqual(rig.notices(ID, 'unlinked'), ['probe']);
+  t.deepEqual(rig.done('probe', { full: false, error: 'nobody listens' }), ['wait 60000', 'copies-removed']);
+  t.deepEqual(rig.applied(), [`configure ${rig.log.set.config} []`]);
+  t.deepEqual(rig.notices(ID, 'late'), [], 'it was, until it was removed');
+  t.is(rig.log.copy(member)?.state, 'joining', 'it keeps what it has');
+  t.deepEqual(returns(rig), [`require ${ID}`], 'and was late once');
+  isInSyncAgain(rig);
+  t.deepEqual(rig.notices(ID, 'late'), ['wait 60000', 'copies-removed'], 'what comes later counts');
+});

@@ -26,7 +26,7 @@ export function open(c: Common, life: Coming): void {
   const { shard, worker, epoch, incarnation, memoryBytes } = life;
   const { buckets } = c.metadata.shards[shard] ?? { buckets: 0 };
   become(life, { is: 'opening' });
-  c.ask(life, { do: 'open', shard, worker, epoch, incarnation, memoryBytes, buckets });
+  c.ask(life, { do: 'open', shard, worker, epoch, incarnation, memoryBytes, durable: false, buckets });
 }
 
 /** To be called when the metadata or the life itself has changed. */
@@ -104,7 +104,7 @@ function copying(c: Common, life: Coming, state: At<'copying'>): void {
     if (source.incarnation === undefined || owner === undefined) return;
     state.at = 'copying';
     c.act({ do: 'note', note: { of: 'copying', shard, from: owner.id } });
-    c.ask(life, { do: 'copy', shard, copy: incarnation, source, owner });
+    c.ask(life, { do: 'copy', shard, copy: incarnation, source, owner, base: false });
   } else if (state.at === 'telling' && (life.last || phaseOf(c, life) !== undefined)) {
     life.last = true;
     become(life, { is: 'last' });

@@ -1,4 +1,5 @@
 /** What the lives of a server's shards have in common: the metadata, and the way out. */
+import { policyOf } from '../metadata/copy-sets.js';
 import { complete } from '../metadata/reduced.js';
 import type { CopySet, Member, MetadataState, Move, Shard } from '../metadata/state.js';
 import type { Asked, Told } from './actions.js';
@@ -13,7 +14,7 @@ export interface Common {
   readonly metadata: MetadataState;
   /** Those of the last run, and this run has its lease from the leader. */
   readonly leasesOver: boolean;
-  readonly leases: ShortLeases;
+  readonly leases: ShortLeases<Life>;
   /** This server ends: its shards are given to others. */
   readonly leaving: boolean;
   /** The result comes to the state that the life has now, and to no other. */
@@ -27,7 +28,7 @@ export interface Common {
   given(life: Coming): void;
   /** The shard is this server's, with this copy. */
   heir(life: Backup): void;
-  /** The shard was handed over, and is this copy from now on. */
+  /** The shard is another owner's, and is this copy here from now on. */
   steppedDown(life: Held, copy: string): void;
   /** Before the first shard is served. */
   mark(): void;
@@ -52,6 +53,11 @@ export function isNamed({
   metadata,
 }: Pick<Common, 'memberId' | 'memberIncarnation' | 'metadata'>): boolean {
   return metadata.members.get(memberId)?.incarnation === memberIncarnation;
+}
+
+/** What is in it is on this server's disk, and stays there. */
+export function isDurable({ metadata }: Pick<Common, 'metadata'>, shard: number): boolean {
+  return policyOf(metadata, shard).level === 'durable';
 }
 
 export function moveOf({ moves }: MetadataState, shard: number): Move | undefined {

@@ -7,7 +7,7 @@
  * required again in the next.
  */
 import { COPIES_MAX } from '../metadata/check-state.js';
-import { policyOf } from '../metadata/copy-sets.js';
+import { isMarked, policyOf } from '../metadata/copy-sets.js';
 import type { Copy, CopySet, Shard } from '../metadata/state.js';
 import type { Asked, CompanionNoticed, CopiesNow, Result } from './actions.js';
 import { calmed, heldBack, isWanted, slipped } from './brake.js';
@@ -20,7 +20,7 @@ const ATTEMPTS = 20;
 /** The metadata of an owner that is late has a copy's name after this time. */
 const UNNAMED_MS = 10_000;
 
-export function copiesNow(c: Common, s: Shard, set: CopySet): CopiesNow {
+export function copiesNow(c: Pick<Common, 'metadata'>, s: Shard, set: CopySet): CopiesNow {
   // The data plane has so many places.
   const ids = (state: Copy['state']): string[] =>
     set.copies
@@ -28,7 +28,8 @@ export function copiesNow(c: Common, s: Shard, set: CopySet): CopiesNow {
       .slice(0, COPIES_MAX - 1);
   return {
     config: set.config,
-    minInSync: policyOf(c.metadata, s.shard).minInSync,
+    // It waits for marked copies, which do not count.
+    minInSync: policyOf(c.metadata, s.shard).minInSync + set.copies.filter(isMarked).length,
     handed: set.handed === s.epoch,
     inSync: ids('in-sync'),
     eligible: ids('eligible'),
@@ -43,6 +44,7 @@ export function advanceCopies(c: Common, life: Held): void {
   configure(c, life, set);
   if (life.copies.config !== set.config) return;
   for (const one of life.copies.known.values()) advance(c, life, set, one);
+  removeMarked(c, life, set);
   removeLate(c, life, set);
 }
 
@@ -124,6 +126,18 @@ function require(c: Common, life: Held, one: Companion, config: number): void {
   c.askFor(life, one.state, { do: 'require', shard: life.shard, copy: one.id });
 }
 
+/** It follows nobody, and changes wait for it: it is to begin anew at once. */
+function removeMarked(c: Common, life: Held, set: CopySet): void {
+  const { copies, shard } = life;
+  const copy = set.copies.find((entry) => isMarked(entry) && entry.member !== c.memberId);
+  if (copies.busy || copy === undefined) return;
+  const { member, start } = copy;
+  copies.busy = true;
+  c.act({ do: 'note', note: { of: 'copy marked', shard, member } });
+  const removed = { ...names(life, set.config), member, start, whole: false, lsn: copies.lsn };
+  c.askFor(life, copies, { do: 'propose', command: { t: 'copies-removed', by: by(c), copies: [removed] } });
+}
+
 /** A late copy is taken out of the way of changes; an addition of it that may still come is made impossible. */
 function removeLate(c: Common, life: Held, set: CopySet): void {
   const { copies, shard } = life;
@@ -186,6 +200,8 @@ export function copyNoticed(c: Common, life: Held, id: string, what: CompanionNo
     probe(c, life, one);
     return;
   }
+  // That was sent before the data plane had the config by which this copy joins again, and is about the time before.
+  if (what === 'late' && one.joins === 'when back') return;
   one.late = what === 'late';
   one.told &&= one.late;
   // Whatever was proposed of it before, it begins anew as one that joins.
@@ -213,7 +229,7 @@ function refused(c: Common, life: Held, id: string): void {
 function probe(c: Common, life: Held, one: Companion): void {
   const copy = ownSet(c, life)?.copies.find((entry) => entry.id === one.id);
   const server = copy === undefined ? undefined : c.metadata.members.get(copy.member);
-  if (server === undefined) return;
+  if (server === undefined || one.probe !== undefined) return;
   one.probe = {};
   c.askFor(life, one.probe, { do: 'probe', shard: life.shard, server });
 }

@@ -70,9 +70,12 @@ test('what has followed is thrown away only when the metadata has another name i
   t.deepEqual(rig.done('propose'), ['copy-named'], 'it was lost');
   t.deepEqual(rig.applied(), ['stop']);
   t.regex(rig.log.try(rig.log.inSync(rig.shards.memberId, first)), /ERR_CONFIG/);
-  t.deepEqual(rig.done('stop'), ['close']);
-  t.deepEqual(rig.done('close'), ['wait 1000']);
-  t.deepEqual(rig.done('wait'), ['open']);
+  t.deepEqual(rig.done('stop'), ['keep base'], 'not before');
+  t.deepEqual(rig.done('keep base'), ['wait 1000']);
+  t.deepEqual(rig.done('wait'), ['wait 600000', 'copy']);
+  t.deepEqual(rig.done('copy'), ['copy-named']);
+  rig.applied();
+  t.not(rig.id, first);
 });
 
 test('a copy that becomes in sync while it is given up is kept', (t) => {
@@ -154,11 +157,13 @@ test('a copy that was late joins again with what it has, for a time', (t) => {
 
 test('a copy that follows another owner joins again with what it has, too', (t) => {
   const rig = inSync();
-  const [heir = ''] = rig.log.others.filter((id) => id !== rig.shards.memberId);
-  rig.log.with(heir);
+  const [heir = '', next = ''] = rig.log.others.filter((id) => id !== rig.shards.memberId);
+  rig.log.with(heir, next);
   rig.see();
-  rig.log.promote(heir);
-  t.true(rig.see().includes('follow owner'));
+  for (const id of [heir, next]) {
+    rig.log.promote(id);
+    t.true(rig.see().includes('follow owner'));
+  }
   t.deepEqual(rig.see(rig.removed(rig.shards.memberId)), ['wait 40000']);
 });
 
@@ -169,13 +174,13 @@ test('a copy that its owner does not know begins anew, unless it is in sync', (t
   t.deepEqual(rig.notices(rig.id, 'unknown'), ['copies-removed']);
 });
 
-test('a copy that was removed, also if it is wanted anew, is closed first', (t) => {
+test('a copy that was removed, also if it is wanted anew, is one no more, and its values are the base of the next', (t) => {
   const rig = inSync();
   const id = rig.shards.memberId;
   rig.log.do(rig.freed(id));
   t.deepEqual(rig.see(rig.add(id)), ['stop']);
-  t.deepEqual(rig.done('stop'), ['close']);
-  t.deepEqual(rig.done('close'), ['open']);
+  t.deepEqual(rig.done('stop'), ['keep base']);
+  t.deepEqual(rig.done('keep base'), ['wait 600000', 'copy']);
 });
 
 test('an eligible copy stays', (t) => {
@@ -283,17 +288,18 @@ test('the other copies follow the new owner', (t) => {
   t.deepEqual(rig.see({ t: 'copies-keep', ...log.name, ...log.byOwner }), [], 'it does already');
 });
 
-test('a copy that joins begins anew with a new owner, under another name', (t) => {
+test('a copy that joins goes on with the next owner, and after another one begins anew under another name', (t) => {
   const log = new CopyLog();
-  const [id = '', heir = ''] = log.others;
-  log.with(heir);
+  const [id = '', heir = '', next = ''] = log.others;
+  log.with(heir, next);
   const rig = new Copies(log, id, log.start(id));
   rig.see(rig.add(id));
   rig.done('open');
   rig.done('copy');
   rig.applied();
   rig.done('follow');
-  t.deepEqual(rig.see(rig.taken(heir, log.copy(heir)!.id!)), ['copy-named']);
+  t.deepEqual(rig.see(rig.taken(heir, log.copy(heir)!.id!)), ['follow owner']);
+  t.deepEqual(rig.see(rig.taken(next, log.copy(next)!.id!)), ['copy-named']);
   t.deepEqual(rig.applied(), ['stop']);
 });
 
@@ -431,6 +437,7 @@ test('a copy that has no connection is removed at once when its server has ended
   const rig = kept();
   const id = hexOf(2001);
   t.deepEqual(rig.notices(id, 'unlinked'), ['probe']);
+  t.deepEqual(rig.notices(id, 'unlinked'), [], 'it is being looked for');
   t.deepEqual(rig.done('probe'), [], 'it is there');
   t.deepEqual(rig.notices(id, 'unlinked'), ['probe']);
   t.deepEqual(rig.done('probe', FAILED).at(-1), 'copies-removed');

@@ -22,6 +22,26 @@ test('a drained owner hands its shard over to a copy in sync, and is a copy from
   t.deepEqual(rig.done('step down'), ['wait 60000', 'follow owner']);
 });
 
+test('an owner that another one replaces goes on as a copy with what it has, if it was served', (t) => {
+  const rig = kept();
+  const { log } = rig;
+  const [last, heir] = [log.owner!, log.others[0]!];
+  const { id } = log.copy(last)!;
+  t.is(log.promote(heir), 'ok');
+  t.deepEqual(rig.see(), ['step down']);
+  t.deepEqual(rig.shards.serving, []);
+  t.is(log.copy(last)?.state, 'joining');
+  t.deepEqual(rig.done('step down'), ['wait 60000', 'follow owner']);
+  t.is(log.copy(last)?.id, id);
+  const asked = kept();
+  asked.see(drain(asked.log.owner!));
+  t.is(asked.log.promote(asked.log.others[0]!), 'ok');
+  t.deepEqual(asked.see(), ['step down'], 'while it hands the shard over, too');
+  const early = opened();
+  t.is(early.log.with(early.log.others[0]!).promote(early.log.others[0]!), 'ok');
+  t.deepEqual(early.see(), ['close']);
+});
+
 test('what was handed over is led as such, and what was promoted is not', (t) => {
   const rig = inSync();
   const { log } = rig;
@@ -71,7 +91,8 @@ test('the shards of a server that ends are handed over, and nobody waits for its
   const rig = kept();
   t.deepEqual(rig.shards.staying, [0]);
   rig.shards.leave();
-  t.deepEqual(rig.asked(), ['hand over']);
+  t.deepEqual(rig.asked(), ['hand over', 'look', 'look', 'look']);
+  t.deepEqual(rig.done('look'), ['wait 200'], 'its heir is there');
   t.deepEqual(rig.done('hand over'), ['shard-handover']);
   const { memberId } = rig.shards;
   t.deepEqual(rig.applied(), ['close']);
@@ -84,6 +105,62 @@ test('the shards of a server that ends are handed over, and nobody waits for its
   t.deepEqual(backup.done('propose'), ['copies-removed'], 'it was lost');
   t.deepEqual(backup.applied(), ['stop']);
   t.deepEqual(backup.shards.staying, []);
+});
+
+test('a server that ends waits for a copy that joins, unless the server of that copy has ended', (t) => {
+  const rig = owner({ replicas: 1 }, 2);
+  rig.shards.leave();
+  t.deepEqual(rig.asked(), ['look', 'look']);
+  rig.done('look', FAILED);
+  t.deepEqual(rig.shards.staying, [0], 'the other one may be in sync soon');
+  rig.done('look', FAILED);
+  t.deepEqual(rig.shards.staying, []);
+  const waits = owner();
+  waits.shards.leave();
+  waits.asked();
+  waits.done('look');
+  t.deepEqual(waits.shards.staying, [0]);
+});
+
+test('a server that ends with the only copy waits for another one, while a server is there that may be given it', (t) => {
+  const rig = owner({}, 0);
+  rig.see(drain(rig.log.others[0]!));
+  rig.shards.leave();
+  t.deepEqual(rig.asked(), ['look', 'look'], 'the drained one is given none');
+  rig.done('look', FAILED);
+  rig.done('look');
+  t.deepEqual(rig.shards.staying, [0]);
+  const heir = rig.log.others[2]!;
+  rig.see(rig.add(heir));
+  const [start, copy] = [rig.log.start(heir), hexOf(2001)];
+  rig.see({ t: 'copy-named', ...rig.log.name, member: heir, start, copy, worker: 1 });
+  rig.notices(copy, 'joined');
+  rig.done('require', undefined, 7);
+  t.true(rig.applied().includes('hand over'));
+  t.deepEqual(rig.done('hand over'), ['shard-handover']);
+  t.deepEqual(rig.applied(), ['close']);
+  t.deepEqual([rig.shards.staying, rig.shards.left], [[], []]);
+});
+
+test('a server that ends looks at the others until they end too, and says what it leaves behind', (t) => {
+  const rig = owner({}, 0);
+  rig.shards.leave();
+  rig.asked();
+  rig.log.others.forEach(() => rig.done('look'));
+  t.deepEqual(rig.shards.staying, [0]);
+  rig.log.others.forEach(() => t.deepEqual(rig.waited(200), ['look']));
+  rig.log.others.forEach(() => rig.done('look', FAILED));
+  t.deepEqual(rig.shards.staying, [], 'nobody is there to take it');
+  t.deepEqual(rig.shards.left, [{ shard: 0, values: 'lost' }]);
+  const durable = owner({ level: 'durable', replicas: 2 }, 1);
+  t.deepEqual(durable.shards.left, [{ shard: 0, values: 'on disk' }], 'a copy that joins has not all');
+  const copied = kept();
+  t.deepEqual(copied.shards.left, [{ shard: 0, values: 'elsewhere' }]);
+  copied.shards.leave();
+  copied.asked();
+  copied.log.others.forEach(() => copied.done('look', FAILED));
+  t.deepEqual(copied.shards.left, [{ shard: 0, values: 'lost' }], 'those with copies end, too');
+  t.deepEqual(owner({ level: 'cache', replicas: 1, onLoss: 'empty' }, 0).shards.left, [], 'it was to have no copy');
 });
 
 test('a shard that is moved is handed over to that server as soon as its copy is in sync, and to no other', (t) => {

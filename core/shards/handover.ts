@@ -5,10 +5,11 @@
  * A handover that was proposed may come at any time, and its heir serves at once. So the owner goes on only in a later
  * config, for which it asks itself when it does not know what came of the handover.
  */
-import { heirNamed, isWhole } from '../metadata/copy-sets.js';
+import { heirNamed } from '../metadata/copy-sets.js';
 import type { Copy } from '../metadata/state.js';
 import type { Asked, Failure } from './actions.js';
-import { ownSet, type Common } from './common.js';
+import { isMissed } from './base.js';
+import { isDurable, ownSet, type Common } from './common.js';
 import { become, type Held, type HeldState } from './life.js';
 
 type Handing = Extract<HeldState, { is: 'handing' }>;
@@ -63,7 +64,16 @@ export function handingDone(c: Common, life: Held, state: Handing, did: Asked['d
     state.at = 'asked';
     const { to, copy } = state;
     const by = { owner: c.memberId, memberIncarnation: c.memberIncarnation };
-    const command = { shard, epoch, config, ...by, to, copy, incarnation: c.random64(), ends: c.leaving };
+    const command = {
+      shard,
+      epoch,
+      config,
+      ...by,
+      to,
+      copy,
+      incarnation: c.random64(),
+      ends: c.leaving && !isDurable(c, shard),
+    };
     c.ask(life, { do: 'propose', command: { t: 'shard-handover', ...command } });
   } else if (did === 'propose' && config === state.config) {
     state.at = 'keeping';
@@ -78,10 +88,15 @@ export function handingDone(c: Common, life: Held, state: Handing, did: Asked['d
   }
 }
 
-/** The shard is another's, and this server keeps what it has as a copy: its id. */
-export function copyAfter(c: Common, { shard, state }: Held): string | undefined {
-  if (state.is !== 'handing' || (state.at !== 'asked' && state.at !== 'keeping')) return undefined;
-  return c.metadata.copySets?.[shard]?.copies.find(
-    (one) => one.member === c.memberId && one.start === c.memberIncarnation && isWhole(one),
-  )?.id;
+/**
+ * The shard is another's, and this server keeps what it has as a copy: its id. Where the metadata has none of it any more,
+ * that is an id which nobody knows, until it is the base of another copy (base.ts).
+ */
+export function copyAfter(c: Common, life: Held): string | undefined {
+  const { is } = life.state;
+  if (is !== 'serving' && is !== 'handing') return undefined;
+  const entry = c.metadata.copySets?.[life.shard]?.copies.find(
+    (one) => one.member === c.memberId && one.start === c.memberIncarnation,
+  );
+  return entry?.id ?? (isMissed(c, life) ? c.random64() : undefined);
 }

@@ -6,7 +6,7 @@ import { inSync, policyOf, waitsOnLoss } from '../metadata/copy-sets.js';
 import { keepersOf } from '../metadata/placement.js';
 import { complete } from '../metadata/reduced.js';
 import type { Asked, Failure } from './actions.js';
-import { isOwn, moveFor, moveOf, ownSet, type Common } from './common.js';
+import { isDurable, isOwn, moveFor, moveOf, ownSet, type Common } from './common.js';
 import { advanceCopies, countOwn, isOwnNew } from './companions.js';
 import { beginHandover, copyAfter, handing, handingDone, heirOf } from './handover.js';
 import { become, isBeforeServing, type Held, type HeldState } from './life.js';
@@ -90,11 +90,12 @@ export function heldDone(c: Common, life: Held, did: Asked['do'], failed: Failur
   switch (state.is) {
     case 'opening':
     case 'leading':
-      become(life, { is: 'announced', busy: false, waited: 'not yet' });
+      become(life, { is: 'announced', busy: false, waited: 'not yet', kept: false });
       break;
     case 'announced':
       if (did === 'wait') state.waited = 'enough';
       else state.busy = false;
+      state.kept ||= did === 'snapshot';
       if (did === 'serve') {
         become(life, { is: 'serving' });
         life.copies.whole = true;
@@ -129,7 +130,10 @@ function announced(c: Common, life: Held, state: At<'announced'>): void {
   else {
     const set = ownSet(c, life);
     c.mark();
-    if (set !== undefined && isOwnNew(c, life, set)) countOwn(c, life, set);
+    const isNew = set !== undefined && isOwnNew(c, life, set);
+    // From when it counts it must come back.
+    if (isNew && !state.kept && isDurable(c, shard)) c.ask(life, { do: 'snapshot', shard });
+    else if (isNew) countOwn(c, life, set);
     else c.ask(life, { do: 'serve', shard });
   }
   state.busy = true;
@@ -228,7 +232,7 @@ function goOn(c: Common, life: Held): void {
   advanceHeld(c, life);
 }
 
-/** What was handed over is a copy from now on. */
+/** What was handed over, or taken by a copy that believed this owner gone, is a copy from now on. */
 function taken(c: Common, life: Held): void {
   const copy = copyAfter(c, life);
   if (copy === undefined) close(c, life);
@@ -243,10 +247,10 @@ function close(c: Common, life: Held): void {
   c.ask(life, { do: 'close', shard });
 }
 
-/** This server ends. True: it is open, and is being closed. */
+/** This server ends. What is on its disk stays there. */
 export function endHeld(c: Common, life: Held): void {
   const { is } = life.state;
   if (is === 'opening' || is === 'closing') return;
   become(life, { is: 'closing' });
-  c.ask(life, { do: 'close', shard: life.shard });
+  c.ask(life, { do: isDurable(c, life.shard) ? 'pause' : 'close', shard: life.shard });
 }

@@ -17,7 +17,7 @@
  *                       fail. A `wait` is done when its time is over: so the driver owns the clock.
  *   copyNoticed(shard, copy, what)   the data plane of an owner has noticed something of a copy (actions.ts)
  *   orphaned(shard, copy, orphan)    the data plane of a copy says that the owner is gone, or that it is not
- *   leave()             the server will end; `staying` says what it has not given away yet
+ *   leave()             the server will end; `staying` says what it has not given away yet, `left` what becomes of that
  *   endAll()            the server ends
  *
  * Output: the loop of the driver, after every input, in the same turn
@@ -104,8 +104,9 @@
  *   19. A new shard, whose values are to survive its server, counts its own copy as one in sync just before it is served:
  *       when another server has one, or none came for a time. So what is lost before that was never there.
  *
- * Files: shards (all of them), held, handover, companions, brake, backup, coming, common (what the metadata says of one), life (the states), actions,
- * short-leases, changed-shards.
+ * Files: shards (all of them), held, handover, heirs, companions, brake, backup, recovered, coming, common (what the metadata says of one), life (the states), actions,
+ * short-leases, changed-shards, report.
  */
-export type { Action, Asked, CopiesNow, CopyNoticed, Failure, HeldBack, Note, Result, Told } from './actions.js';
+export type { Action, Asked, CopiesNow, CopyNoticed, Failure, HeldBack, Left, Note, Result, Told } from './actions.js';
+export type { Found } from './recovered.js';
 export { Shards, type ShardsOptions } from './shards.js';

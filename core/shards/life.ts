@@ -29,8 +29,9 @@ export type HeldState =
   /**
    * Open. Waits for the metadata to have its regions, then for the leases of the last run, then for the first copy of a
    * new shard, then for `serve`. `busy`: one of these was asked for. `waited`: for the first copy, or long enough.
+   * `kept`: a new one that is durable is on the disk.
    */
-  | { readonly is: 'announced'; busy: boolean; waited: 'not yet' | 'waiting' | 'enough' }
+  | { readonly is: 'announced'; busy: boolean; waited: 'not yet' | 'waiting' | 'enough'; kept: boolean }
   | { readonly is: 'serving' }
   /** Served, and about to be sealed for this copy: waits until leases are short. */
   | { readonly is: 'draining'; readonly copy: string }
@@ -124,8 +125,9 @@ export type CompanionState =
   /** It was late too often, and is not required yet. */
   | { readonly is: 'held back'; readonly member: string; readonly times: number };
 
-export function noCompanions(config?: number): Companions {
-  return { config, whole: config === undefined, lsn: 0, known: new Map(), joining: [], slips: new Map(), busy: false };
+/** `config`, `joining`: those of an owner that leads with a copy. */
+export function noCompanions(config?: number, joining: readonly string[] = []): Companions {
+  return { config, whole: config === undefined, lsn: 0, known: new Map(), joining, slips: new Map(), busy: false };
 }
 
 /** A copy, here, of a shard that is another server's. */
@@ -143,6 +145,12 @@ export interface Backup {
   named: boolean;
   /** It is no copy: it is not what its owner has, and acknowledges nothing any more. */
   damaged: boolean;
+  /** There was no memory for what its owner has, now or when it was made last. */
+  full: boolean;
+  /** Its table is that of the copy before. */
+  base: boolean;
+  /** It came back from the disk a moment ago: so long it waits for its owner, and for copies that have more. */
+  patienceMs: number;
   state: BackupState;
 }
 
@@ -173,13 +181,20 @@ export type BackupState =
       orphan: Orphan | undefined;
       removing: boolean;
     }
-  /** It was the owner's table, and was handed over. */
+  /** It was the owner's table, and is another owner's shard now. */
   | { readonly is: 'stepping down' }
   /** In sync, and its owner seems to be gone: when its turn has come, the metadata is to promote it. */
   | { readonly is: 'orphaned'; readonly owner: string; readonly orphan: Orphan; at: 'waiting' | 'proposing' }
   /** The metadata is to have another name in its place: then nobody can wait for it. */
   | { readonly is: 'renouncing'; readonly name: string; busy: boolean }
-  | { readonly is: 'clearing'; readonly then: 'end' | 'again'; readonly open: boolean; at: 'stopping' | 'closing' }
+  | {
+      readonly is: 'clearing';
+      readonly then: 'end' | 'again' | 'base';
+      readonly open: boolean;
+      at: 'stopping' | 'keeping' | 'closing';
+    }
+  /** The table is open, and no copy: it waits to be wanted as the base of one. `rests`: not before the next attempt. */
+  | { readonly is: 'kept'; readonly rests: boolean }
   | { readonly is: 'resting' };
 
 /** A shard that is another server's and moves to this one. */

@@ -3,17 +3,20 @@
  * index.ts.
  */
 import { workersOf } from '../metadata/placement.js';
-import { isWhole, mayGo, policyOf } from '../metadata/copy-sets.js';
+import { isWhole } from '../metadata/copy-sets.js';
 import { EMPTY } from '../metadata/reduce.js';
-import type { Copy, MetadataState, Move, Shard } from '../metadata/state.js';
-import type { Action, Asked, CopyNoticed, HeldBack, Result, Told } from './actions.js';
+import type { MetadataState, Move, Shard } from '../metadata/state.js';
+import type { Action, Asked, CopyNoticed, HeldBack, Left, Result, Told } from './actions.js';
 import { advanceBackup, backupDone, isNone, endBackup, openBackup, orphaned } from './backup.js';
 import { ChangedShards } from './changed-shards.js';
 import { advanceComing, comingDone, endComing, open } from './coming.js';
-import { isNamed, moveOf, type Common } from './common.js';
+import { isDurable, isNamed, moveOf, type Common } from './common.js';
 import { copiesDone, copiesNow, copyNoticed } from './companions.js';
 import { advanceHeld, endHeld, heldDone } from './held.js';
+import { Heirs, type Looked } from './heirs.js';
 import { noCompanions, serves, type Backup, type Coming, type Held, type Life, type Orphan } from './life.js';
+import { takeUp, type Found } from './recovered.js';
+import { fullCopiesOf, heirsOf, heldBackOf, leftOf, stayingOf } from './report.js';
 import { ShortLeases } from './short-leases.js';
 
 export interface ShardsOptions {
@@ -28,18 +31,21 @@ export interface ShardsOptions {
   readonly leaseOverMs: number;
   /** 64 random bits, hex. */
   readonly random64: () => string;
+  /** What was on its disk. Missing: nothing. */
+  readonly found?: readonly Found[];
 }
 
 /**
- * What a result is for: a life and its state, or a part of one; the round of short leases; or a shard that is not tried, or kept, for a
- * while.
+ * What a result is for: a life and its state, or a part of one; the round of short leases; a shard that is not tried, or
+ * kept, for a while; or a server that may take shards over when this one ends.
  */
 type Waiting =
   | { readonly life: Life; readonly state: Life['state']; readonly did: Asked['do'] }
   | { readonly life: Held; readonly part: object; readonly did: Asked['do'] }
   | { readonly round: object }
   | { readonly resting: number }
-  | { readonly staying: number };
+  | { readonly staying: number }
+  | { readonly heir: Looked };
 
 /**
  * A shard that did not fit is not tried again for so long, though somebody plans it anew, such as the leader for a
@@ -55,8 +61,10 @@ export class Shards implements Common {
   readonly #noRoom = new Set<number>();
   /** Shards whose moves to here are being called off, because their copies are lost. */
   readonly #staying = new Set<number>();
+  readonly #heirs = new Heirs((action, heir) => this.#ask(action, { heir }));
   readonly #changed = new ChangedShards();
-  readonly leases: ShortLeases;
+  readonly #found: Found[];
+  readonly leases: ShortLeases<Life>;
   #actions: Action[] = [];
   #ticket = 0;
   #metadata: MetadataState = EMPTY;
@@ -69,7 +77,8 @@ export class Shards implements Common {
 
   constructor(options: ShardsOptions) {
     this.#options = options;
-    this.leases = new ShortLeases({
+    this.#found = [...(options.found ?? [])];
+    this.leases = new ShortLeases<Life>({
       leaseMs: options.leaseMs,
       act: (action) => this.act(action),
       wait: (round) => this.#ask({ do: 'wait', ms: options.leaseOverMs }, { round }),
@@ -96,7 +105,7 @@ export class Shards implements Common {
   copyNoticed(shard: number, copy: string, what: CopyNoticed): void {
     const life = this.#lives.get(shard);
     if (this.#ended || life === undefined) return;
-    if (what === 'damaged' || what === 'unknown') {
+    if (what === 'damaged' || what === 'unknown' || what === 'full') {
       if (life.kind === 'backup' && life.incarnation === copy) isNone(this, life, what);
     } else if (life.kind === 'held' && life.state.is !== 'closing') copyNoticed(this, life, copy, what);
   }
@@ -118,6 +127,8 @@ export class Shards implements Common {
       this.#noRoom.delete(waiting.resting);
     } else if ('staying' in waiting) {
       this.#staying.delete(waiting.staying);
+    } else if ('heir' in waiting) {
+      this.#heirs.done(waiting.heir, failed);
     } else if ('part' in waiting) {
       const { life, part, did } = waiting;
       if (this.#lives.get(life.shard) !== life || life.state.is === 'closing') return;
@@ -137,6 +148,7 @@ export class Shards implements Common {
   leave(): void {
     this.#leaving = true;
     for (const life of [...this.#lives.values()]) this.#advance(life);
+    this.#heirs.watch(heirsOf(this, this.#lives.values()));
   }
 
   /** This server ends: whatever is open is closed. Nothing else is done any more. */
@@ -158,41 +170,38 @@ export class Shards implements Common {
     return actions;
   }
 
-  /** Every shard that the metadata gives to this server is served. */
+  /** Every shard that the metadata gives to this server, or can give to nobody else, is served. */
   get settled(): boolean {
     return this.#metadata.shards.every((s) => {
+      if (s.owner === undefined) return !this.#isOnlyHere(s.shard);
       const life = this.#lives.get(s.shard);
       return s.owner !== this.memberId || (life !== undefined && serves(life) && life.epoch === s.epoch);
     });
   }
 
-  /** Shards that others have copies of, or are to have, and that are still this server's; and copies that are waited for. */
+  /** It has no owner yet, and no other server has what is in it. */
+  #isOnlyHere(shard: number): boolean {
+    const whole = this.#metadata.copySets?.[shard]?.copies.filter(isWhole) ?? [];
+    return whole.length > 0 && whole.every((one) => one.start === this.memberIncarnation);
+  }
+
+  /** What this server, which ends, waits for: shards that others may take over, and copies that are waited for. */
   get staying(): number[] {
-    return [...this.#lives.values()].flatMap((life) => {
-      const set = this.#metadata.copySets?.[life.shard];
-      const copies = set?.copies ?? [];
-      const isMine = ({ member, start }: Copy): boolean => member === this.memberId && start === this.memberIncarnation;
-      const policy = policyOf(this.#metadata, life.shard);
-      const s = this.#metadata.shards[life.shard];
-      const stays =
-        life.kind === 'held'
-          ? life.state.is !== 'closing' && copies.some((copy) => !isMine(copy))
-          : life.kind === 'backup' &&
-            s !== undefined &&
-            copies.some((copy) => isMine(copy) && isWhole(copy) && mayGo(s, copies, copy, policy, false));
-      return stays ? [life.shard] : [];
-    });
+    return stayingOf(this, this.#lives.values(), this.#heirs.gone);
+  }
+
+  get left(): Left[] {
+    return leftOf(this, this.#lives.values(), this.#heirs.gone);
   }
 
   /** Copies of shards here that were late too often, and are not waited for yet. */
   get heldBack(): HeldBack[] {
-    return [...this.#lives.values()].flatMap((life) =>
-      life.kind !== 'held'
-        ? []
-        : [...life.copies.known.values()].flatMap(({ state }) =>
-            state.is === 'held back' ? [{ shard: life.shard, member: state.member, times: state.times }] : [],
-          ),
-    );
+    return heldBackOf(this.#lives.values());
+  }
+
+  /** Shards of which a copy here lacks memory for what their owners have. */
+  get fullCopies(): number[] {
+    return fullCopiesOf(this.#lives.values());
   }
 
   /** Numbers of the shards that are served. */
@@ -264,7 +273,7 @@ export class Shards implements Common {
       incarnation,
       memoryBytes,
       copies: noCompanions(),
-      state: { is: 'announced', busy: false, waited: 'not yet' },
+      state: { is: 'announced', busy: false, waited: 'not yet', kept: false },
     };
     this.#lives.set(shard, held);
     this.act({ do: 'note', note: { of: 'came', shard, epoch } });
@@ -278,22 +287,24 @@ export class Shards implements Common {
     const { epoch } = s;
     // One that was promoted by its own proposal is open under the incarnation that it named there.
     const incarnation = s.incarnation ?? this.random64();
+    const copies = copiesNow(this, s, set);
     const held: Held = {
       kind: 'held',
       shard,
       epoch,
       incarnation,
       memoryBytes,
-      copies: noCompanions(set.config),
+      copies: noCompanions(set.config, copies.joining),
       state: { is: 'leading' },
     };
     this.#lives.set(shard, held);
     this.act({ do: 'note', note: { of: 'copy leads', shard, epoch } });
-    this.ask(held, { do: 'lead', shard, epoch, incarnation, copies: copiesNow(this, s, set) });
+    this.ask(held, { do: 'lead', shard, epoch, incarnation, copies });
   }
 
   steppedDown({ shard, epoch, memoryBytes }: Held, copy: string): void {
-    const worker = this.#metadata.copySets?.[shard]?.copies.find((one) => one.id === copy)?.worker ?? 0;
+    const set = this.#metadata.copySets?.[shard];
+    const worker = set?.copies.find((one) => one.id === copy)?.worker ?? 0;
     const life: Backup = {
       kind: 'backup',
       shard,
@@ -304,17 +315,21 @@ export class Shards implements Common {
       attempts: 0,
       named: true,
       damaged: false,
+      full: false,
+      base: false,
+      patienceMs: 0,
       state: { is: 'stepping down' },
     };
     this.#lives.set(shard, life);
-    this.act({ do: 'note', note: { of: 'handed over', shard, epoch } });
+    const isHanded = set?.handed === this.#metadata.shards[shard]?.epoch;
+    this.act({ do: 'note', note: { of: isHanded ? 'handed over' : 'deposed', shard, epoch } });
     this.ask(life, { do: 'step down', shard, copy });
   }
 
   end(life: Life): void {
     this.#lives.delete(life.shard);
     this.#changed.again(life.shard);
-    this.leases.done(life);
+    this.leases.gone(life);
     if (life.kind !== 'coming' || !life.full) return;
     this.#noRoom.add(life.shard);
     this.#ask({ do: 'wait', ms: NO_ROOM_MS }, { resting: life.shard });
@@ -349,6 +364,7 @@ export class Shards implements Common {
       if (life !== undefined) this.#advance(life);
     }
     if (!isNamed(this)) return;
+    for (const one of this.#found.splice(0)) takeUp(this, one, (life) => this.#lives.set(life.shard, life));
     for (const move of this.#metadata.moves) this.#comes(move);
     const fresh = changed.filter((s) => s.owner === this.memberId && !this.#lives.has(s.shard));
     if (fresh.length > 0) this.#openAll(fresh);
@@ -380,7 +396,16 @@ export class Shards implements Common {
       };
       this.#lives.set(shard, life);
       const { incarnation } = life;
-      this.ask(life, { do: 'open', shard, worker, epoch, incarnation, memoryBytes: each, buckets: 0 });
+      this.ask(life, {
+        do: 'open',
+        shard,
+        worker,
+        epoch,
+        incarnation,
+        memoryBytes: each,
+        durable: isDurable(this, shard),
+        buckets: 0,
+      });
     }
   }
 
@@ -416,6 +441,9 @@ export class Shards implements Common {
       attempts: 0,
       named: false,
       damaged: false,
+      full: false,
+      base: false,
+      patienceMs: 0,
       state: { is: 'resting' },
     };
     this.#lives.set(shard, life);

@@ -4,7 +4,6 @@
  * shards' clients a renewal each 50 ms.
  */
 import type { Told } from './actions.js';
-import type { Life } from './life.js';
 
 /** While a shard is about to be given up. */
 const MOVING_LEASE_MS = 100;
@@ -13,14 +12,15 @@ export interface ShortLeasesOptions {
   /** At other times. */
   readonly leaseMs: number;
   readonly act: (action: Told) => void;
-  /** Waits until the last longer lease is over; what comes back then is for over(). */
+  /** Waits for as long as a lease that is granted now may last; what comes back then is for over(). */
   readonly wait: (round: object) => void;
 }
 
-export class ShortLeases {
+/** `Life`: who wants them. */
+export class ShortLeases<Life extends object> {
   readonly #options: ShortLeasesOptions;
   readonly #for = new Set<Life>();
-  /** From the first that wants short leases to the last that does not any more. */
+  /** What is waited for, from the first that wants short leases until nobody has for as long as a lease. */
   #round: object | undefined;
   #short = false;
 
@@ -42,15 +42,27 @@ export class ShortLeases {
     this.#options.wait(this.#round);
   }
 
-  /** Every longer lease is over. Returns who waited for that. */
+  /** Every longer lease is over: returns who waited for that. Or nobody has come since the last one was given up. */
   over(round: object): readonly Life[] {
     if (round !== this.#round) return [];
-    this.#short = true;
+    if (this.#for.size === 0) this.#end();
+    else this.#short = true;
     return [...this.#for];
   }
 
+  /** The move was called off. */
   done(life: Life): void {
+    if (this.#for.delete(life) && this.#for.size === 0) this.#end();
+  }
+
+  /** The shard is given up. Where a server is emptied others follow, and do not wait once more. */
+  gone(life: Life): void {
     if (!this.#for.delete(life) || this.#for.size > 0) return;
+    if (this.#short) this.#options.wait((this.#round = {}));
+    else this.#end();
+  }
+
+  #end(): void {
     this.#round = undefined;
     this.#short = false;
     this.#options.act({ do: 'leases', ms: this.#options.leaseMs });

@@ -29,6 +29,14 @@ static inline uint16_t fkv_hash_fingerprint(uint64_t h) {
     return f ? f : 1;
 }
 static inline uint32_t fkv_hash_bucket_bits(uint64_t h) { return (uint32_t)h; }
+/* The bits in the other order. Numbers of buckets are the low bits of what is hashed, so in this order the keys of a bucket
+ * lie side by side however many buckets there are: who walks in it misses nothing while they become more. */
+static inline uint32_t fkv_reversed_bits(uint32_t x) {
+    x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;
+    x = (x >> 2 & 0x33333333) | (x & 0x33333333) << 2;
+    x = (x >> 4 & 0x0f0f0f0f) | (x & 0x0f0f0f0f) << 4;
+    return __builtin_bswap32(x);
+}
 
 /* SipHash-2-4 with a 128-bit result: the message authentication code of tickets. */
 void fkv_mac(const fkv_seed *secret, const void *bytes, size_t n, uint8_t mac[16]);

@@ -17,7 +17,8 @@
     X(2, VERSION_MISMATCH, "VERSION_MISMATCH", "the entry's version is not the one expected")                    \
     X(3, KEY_INVALID, "ERR_KEY_INVALID", "a key is 1 to 1024 bytes")                                             \
     X(4, VALUE_TOO_LARGE, "ERR_VALUE_TOO_LARGE", "a value is at most 64 MiB")                                    \
-    X(5, TABLE_FULL, "ERR_TABLE_FULL", "the shard's memory is full; what was there stays readable")              \
+    X(5, TABLE_FULL, "ERR_TABLE_FULL",                                                                           \
+      "the shard's memory is full, or the disk of its values; what was there stays readable")                    \
     X(6, BUSY, "ERR_BUSY", "the owner pushes back: quota, quarantine or queue is full; retry later")             \
     X(7, NOT_OWNER, "ERR_NOT_OWNER", "this server does not own the shard; refresh the shard map")                \
     X(8, SHARD_CLOSED, "ERR_SHARD_UNAVAILABLE", "the shard's owner cannot be reached, or does not serve it now") \
@@ -40,7 +41,10 @@
     X(24, INTERNAL, "ERR_INTERNAL", "a broken invariant; please report it")                                      \
     X(25, UNDECIDED, "ERR_INDETERMINATE", "the change may still take effect; send it again as the same")         \
     X(26, TOO_FEW_COPIES, "ERR_TOO_FEW_COPIES",                                                                  \
-      "the shard has fewer copies in sync than a change needs; nothing was changed")
+      "the shard has fewer copies in sync than a change needs; nothing was changed")                             \
+    X(27, NOT_INTEGER, "ERR_NOT_INTEGER",                                                                        \
+      "the value, or the sum, is no integer from -2^63 to 2^63 - 1 in decimal text; nothing was changed")        \
+    X(28, WRONG_CODEC, "ERR_CODEC", "the value was written with another codec; nothing was changed")
 
 typedef enum fkv_status {
 #define X(number, name, ts, text) FKV_##name = number,

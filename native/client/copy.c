@@ -1,78 +1,26 @@
 /* copy.c: see copy.h. The copy's thread asks, waits, and turns its session meanwhile; callbacks of the session only
- * note what came. */
-#include "copy.h"
+ * note what came. What becomes of a page is in copy_page.c. */
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/mailbox.h"
 #include "../base/helper.h"
-#include "lookup/lookup.h"
+#include "copy_internal.h"
 
 enum {
-    GETS = 256,            /* values under way at once */
-    PAGE = 1024,           /* entries asked for in one page; how many come is bounded by bytes */
-    BATCH_BYTES = 4 << 20, /* of entries that are given to the table at once, beyond one */
-    LITTLE = 64,           /* changes in a page that are little */
+    PAGE = 1024, /* entries asked for in one page; how many come is bounded by bytes */
+    LITTLE = 64, /* changes in a page that are little */
     /* pages of changes after the last key, before it is caught up however much changes: sealing ends it */
     PATIENCE = 64,
-    REST_MS = 2 /* between two questions for changes when there are none */
+    CHANGES_A_PAGE = 16, /* pages of changes after each of keys, where clients change more than one holds */
+    REST_MS = 2,         /* between two questions for changes when there are none */
+    GIVE_WAY_MS = 2      /* the most that it rests after a page */
 };
-static const uint64_t MS = 1000000;
-
-/* A value under way: of an entry of the page. */
-typedef struct wanted {
-    shard_copy *c;
-    fkv_scan_entry entry;
-    const uint8_t *key;
-    struct wanted *next; /* free */
-} wanted;
-
-struct shard_copy {
-    shard_copy_config config;
-    session_address *addresses;
-    char (*text)[256];
-    pthread_t thread;
-    mailbox wake;  /* its descriptor only */
-    bool stopping; /* atomic */
-    dataplane_done caught_up;
-    void *caught_up_ctx;
-
-    pthread_mutex_t lock; /* of the next six; and held while an import is told */
-    dataplane_done done;
-    void *done_ctx;
-    bool joins; /* atomic: `done` is of shard_copy_follow */
-    shard_copy_waiter *waiters;
-    bool ended;
-    fkv_status status; /* how, once ended */
-
-    /* The thread's own. */
-    lookup *l;
-    session *s;
-    wanted places[GETS], *free;
-    uint32_t under_way;
-    fkv_status failed; /* the first thing that went wrong in a page */
-    uint8_t *batch;    /* fkv_scan_entry, key, value, ... */
-    size_t batch_bytes, batch_room, expected_bytes;
-    uint64_t place; /* in the old owner's log */
-    bool joined;    /* `at` is where */
-    dataplane_join at;
-    dataplane_sequence *sequence;
-    bool answered;
-    session_answer answer;
-    uint8_t *body;
-    bool imported; /* atomic */
-    fkv_status import_status;
-    shard_copy_stats stats;
-};
+static const uint64_t ALL_LISTED = 1ull << 32; /* behind the last cursor */
 
 /* ---- the loop ---- */
 
-static bool stopping(const shard_copy *c) { return __atomic_load_n(&c->stopping, __ATOMIC_RELAXED); }
-
-/* One turn; sleeps when nothing happened, at most so long. */
-static void turn(shard_copy *c, uint64_t most_ms) {
+void copy_turn(shard_copy *c, uint64_t most_ns) {
     session_flush(c->s);
     int n = session_poll(c->s);
     session_tick(c->s);
@@ -85,9 +33,15 @@ static void turn(shard_copy *c, uint64_t most_ms) {
         f[i] = (struct pollfd){ .fd = fab_fd(cq[i]), .events = POLLIN };
     }
     f[queues] = (struct pollfd){ .fd = c->wake.fd, .events = POLLIN };
-    uint64_t due = session_next_tick(c->s), now = session_now(c->s), ms = due <= now ? 0 : (due - now) / MS + 1;
-    poll(f, (nfds_t)queues + 1, (int)(ms < most_ms ? ms : most_ms));
+    uint64_t due = session_next_tick(c->s), now = session_now(c->s), ns = due <= now ? 0 : due - now;
+    if (ns > most_ns) ns = most_ns;
+    ppoll(f, (nfds_t)queues + 1, &(struct timespec){ (time_t)(ns / COPY_SECOND), (long)(ns % COPY_SECOND) }, NULL);
     if (f[queues].revents) mailbox_sleep(&c->wake);
+}
+
+static void rest(shard_copy *c, uint64_t ns) {
+    uint64_t until = session_now(c->s) + ns;
+    for (uint64_t now; (now = session_now(c->s)) < until && !copy_stopping(c);) copy_turn(c, until - now);
 }
 
 /* ---- questions ---- */
@@ -100,176 +54,29 @@ static void answered(void *user, session_answer *a) {
     c->answered = true;
 }
 
-/* On OK the answer is in c->answer and c->body, which the caller frees. */
+/* On OK the answer is in c->answer and c->body, which the caller frees. Small values come along, but with pages of what
+ * the table may have already. */
 static fkv_status ask(shard_copy *c, uint8_t flags, uint64_t expected) {
+    if (!c->config.base || flags) flags |= FKV_REQUEST_SCAN_VALUES;
     session_ask a = { .op = FKV_OP_SCAN,
                       .flags = (uint8_t)(FKV_REQUEST_SCAN_COPY | flags),
                       .shard = c->config.shard,
                       .value_bytes = PAGE,
                       .expected = expected,
                       .ttl_ms = flags & FKV_REQUEST_SCAN_FROM_HERE ? c->config.copy : 0,
-                      .deadline_ns = session_now(c->s) + COPY_ASK_MS * MS,
+                      .deadline_ns = session_now(c->s) + COPY_ASK_MS * COPY_MS,
                       .done = answered,
                       .user = c };
     uint64_t id;
     c->answered = false;
     fkv_status s = session_request(c->s, &a, &id);
     if (s != FKV_OK) return s;
-    while (!c->answered && !stopping(c)) turn(c, 1000);
+    while (!c->answered && !copy_stopping(c)) copy_turn(c, COPY_SECOND);
     if (c->answered) return c->answer.status;
     session_cancel(c->s, id, FKV_ABORTED);
     free(c->body);
     c->body = NULL;
     return FKV_ABORTED;
-}
-
-/* ---- values ---- */
-
-static bool append(shard_copy *c, const fkv_scan_entry *e, const uint8_t *key, const uint8_t *value) {
-    size_t bytes = sizeof *e + e->key_bytes + (value ? e->value_bytes : 0);
-    if (c->batch_bytes + bytes > c->batch_room) {
-        size_t room = 2 * (c->batch_bytes + bytes);
-        uint8_t *larger = realloc(c->batch, room);
-        if (!larger) return false;
-        c->batch = larger;
-        c->batch_room = room;
-    }
-    uint8_t *to = c->batch + c->batch_bytes;
-    memcpy(to, e, sizeof *e);
-    memcpy(to + sizeof *e, key, e->key_bytes);
-    if (value && e->value_bytes) memcpy(to + sizeof *e + e->key_bytes, value, e->value_bytes);
-    c->batch_bytes += bytes;
-    return true;
-}
-
-static void got(void *ctx, lookup_get *g) {
-    (void)ctx;
-    wanted *w = lookup_user(g);
-    shard_copy *c = w->c;
-    const lookup_result *r = lookup_result_of(g);
-    /* Under another version it was changed after it was listed, and is in the log behind that. One that is gone was
-     * deleted, which is in the log too, or has ended, which is not: what was taken over of its key before goes, or it
-     * would be back. */
-    if (r->status == FKV_OK && r->version == w->entry.version) {
-        w->entry.has_value = 1;
-        w->entry.value_bytes = r->value_bytes;
-        if (!append(c, &w->entry, w->key, lookup_value(g)) && c->failed == FKV_OK) c->failed = FKV_NO_MEMORY;
-    } else if (r->status == FKV_NOT_FOUND) {
-        w->entry.version = w->entry.expiry_ms = 0;
-        if (!append(c, &w->entry, w->key, NULL) && c->failed == FKV_OK) c->failed = FKV_NO_MEMORY;
-    } else if (r->status != FKV_OK && c->failed == FKV_OK) {
-        c->failed = r->status;
-    }
-    lookup_release(g);
-    w->next = c->free;
-    c->free = w;
-    c->under_way--;
-}
-
-static void settle(shard_copy *c, uint32_t most) {
-    while (c->under_way > most && !stopping(c)) turn(c, 1000);
-}
-
-static void imported(void *ctx, fkv_status s, void *result) {
-    (void)result;
-    shard_copy *c = ctx;
-    pthread_mutex_lock(&c->lock);
-    c->import_status = s;
-    __atomic_store_n(&c->imported, true, __ATOMIC_RELEASE);
-    mailbox_wake(&c->wake);
-    pthread_mutex_unlock(&c->lock);
-}
-
-/* Waits for the values under way, and gives all that came to the table. Does not return before the table has done with
- * it. */
-static fkv_status hand_over(shard_copy *c) {
-    settle(c, 0);
-    if (stopping(c)) return FKV_ABORTED;
-    if (c->failed != FKV_OK || c->batch_bytes == 0) return c->failed;
-    __atomic_store_n(&c->imported, false, __ATOMIC_RELAXED);
-    dataplane_import(c->config.to, c->config.shard, c->batch, (uint32_t)c->batch_bytes, imported, c);
-    while (!__atomic_load_n(&c->imported, __ATOMIC_ACQUIRE)) turn(c, 1000);
-    /* It may be seen before the owner's thread has rung: not before that is over may this thread end, and the
-     * descriptor with it. */
-    pthread_mutex_lock(&c->lock);
-    pthread_mutex_unlock(&c->lock);
-    c->stats.bytes += c->batch_bytes;
-    c->batch_bytes = c->expected_bytes = 0;
-    return c->import_status;
-}
-
-static fkv_status want(shard_copy *c, const fkv_scan_entry *e, const uint8_t *key) {
-    if (c->expected_bytes + e->value_bytes > BATCH_BYTES && c->expected_bytes) {
-        fkv_status s = hand_over(c);
-        if (s != FKV_OK) return s;
-    }
-    c->expected_bytes += sizeof *e + e->key_bytes + e->value_bytes;
-    c->stats.entries++;
-    if (e->version == 0) return append(c, e, key, NULL) ? FKV_OK : FKV_NO_MEMORY;
-    settle(c, GETS - 1);
-    if (stopping(c)) return FKV_ABORTED;
-    wanted *w = c->free;
-    lookup_key k = { .bytes = key, .count = e->key_bytes, .space = e->space };
-    lookup_get *g;
-    uint64_t now = session_now(c->s);
-    *w = (wanted){ .c = c, .entry = *e, .key = key, .next = w->next };
-    c->free = w->next;
-    c->under_way++;
-    fkv_status s = lookup_start(c->l, &k, now, now + COPY_ASK_MS * MS, w, &g);
-    if (s == FKV_OK) return FKV_OK;
-    w->next = c->free;
-    c->free = w;
-    c->under_way--;
-    return s;
-}
-
-/* What is said behind the entries when the copy has joined. */
-static fkv_status take_said(shard_copy *c, const fkv_scan_entry *e, const uint8_t *value) {
-    if (e->kind == FKV_SCAN_JOIN_POINT) {
-        fkv_join_point p;
-        if (!value || e->value_bytes != sizeof p) return FKV_BAD_REQUEST;
-        memcpy(&p, value, sizeof p);
-        c->at = (dataplane_join){
-            .id = c->config.copy, .lsn = p.lsn, .epoch = p.epoch, .doubt_ms = p.doubt_ms, .sequences = c->at.sequences
-        };
-        c->joined = true;
-        return FKV_OK;
-    }
-    if (e->kind != FKV_SCAN_SEQUENCES || !value || e->value_bytes % sizeof(fkv_join_sequence)) return FKV_BAD_REQUEST;
-    uint32_t n = e->value_bytes / (uint32_t)sizeof(fkv_join_sequence);
-    dataplane_sequence *more = realloc(c->sequence, (c->at.sequences + n) * sizeof *more);
-    if (!more) return FKV_NO_MEMORY;
-    c->sequence = more;
-    for (uint32_t i = 0; i < n; i++) {
-        fkv_join_sequence s;
-        memcpy(&s, value + i * sizeof s, sizeof s);
-        more[c->at.sequences++] = (dataplane_sequence){ .client = s.client, .sequence = s.sequence };
-    }
-    return FKV_OK;
-}
-
-/* Takes over what c->answer lists. */
-static fkv_status take_page(shard_copy *c, uint32_t *entries) {
-    fkv_scan_entry e;
-    const uint8_t *key, *value;
-    fkv_status s = FKV_OK;
-    bool said = c->answer.reply.user_flags & FKV_CHANGED_JOINED;
-    *entries = 0;
-    for (uint32_t at = 0; s == FKV_OK && wire_next_scan_entry(c->body, c->answer.body_bytes, &at, &e, &key, &value);) {
-        if (said && e.kind != FKV_SCAN_ENTRY) {
-            s = take_said(c, &e, value);
-            continue;
-        }
-        s = want(c, &e, key);
-        ++*entries;
-    }
-    if (s == FKV_OK) s = hand_over(c);
-    if (s != FKV_OK) settle(c, 0); /* those under way name keys in the page */
-    if (c->under_way == 0) {
-        free(c->body);
-        c->body = NULL;
-    }
-    return s;
 }
 
 /* ---- the copy ---- */
@@ -283,9 +90,14 @@ static fkv_status follow(shard_copy *c, uint32_t *entries, uint32_t *state) {
     uint64_t place = c->answer.reply.version;
     *state = c->answer.reply.user_flags;
     if (c->answer.reply.expiry_ms != c->config.copy) *state &= ~(uint32_t)FKV_CHANGED_SEALED;
-    s = take_page(c, entries);
+    s = copy_take_page(c, 0, 0, entries);
     c->place = place;
     return s;
+}
+
+/* Clients change the shard, and wait for threads that list and import: half of the time is theirs. */
+static void give_way(shard_copy *c, uint64_t took_ns) {
+    rest(c, took_ns < GIVE_WAY_MS * COPY_MS ? took_ns : GIVE_WAY_MS * COPY_MS);
 }
 
 static fkv_status copy_all(shard_copy *c) {
@@ -293,14 +105,20 @@ static fkv_status copy_all(shard_copy *c) {
     uint64_t cursor = 0;
     fkv_status s = ask(c, FKV_REQUEST_SCAN_CHANGED, 0);
     c->place = c->answer.reply.version;
-    if (s == FKV_OK) s = take_page(c, &entries);
+    if (s == FKV_OK) s = copy_take_page(c, 0, 0, &entries);
     do {
+        uint64_t began = session_now(c->s);
         if (s == FKV_OK) s = ask(c, 0, cursor);
         if (s != FKV_OK) return s;
+        uint64_t from = cursor;
         cursor = c->answer.reply.version;
-        s = take_page(c, &entries);
-        /* The log only has to hold what changes during a page. */
-        if (s == FKV_OK) s = follow(c, &entries, &state);
+        if (cursor && (cursor <= from || cursor >= ALL_LISTED)) return FKV_BAD_REQUEST;
+        s = copy_take_page(c, from, cursor ? cursor : ALL_LISTED, &entries);
+        /* The log only has to hold what changes during a page: all of that is taken, or as much as goes into many. */
+        uint32_t pages = 0;
+        for (state = 0; s == FKV_OK && !(state & FKV_CHANGED_ALL) && pages < CHANGES_A_PAGE; pages++)
+            s = follow(c, &entries, &state);
+        if (s == FKV_OK && entries && pages == 1) give_way(c, session_now(c->s) - began);
     } while (s == FKV_OK && cursor);
     return s;
 }
@@ -317,13 +135,10 @@ static fkv_status run(shard_copy *c) {
             c->caught_up(c->caught_up_ctx, FKV_OK, NULL);
             c->caught_up = NULL;
         }
-        if (c->joined) return stopping(c) ? FKV_ABORTED : FKV_OK;
+        if (c->join.said) return copy_stopping(c) ? FKV_ABORTED : FKV_OK;
         if (told && state == (FKV_CHANGED_ALL | FKV_CHANGED_SEALED)) return FKV_OK;
-        if (stopping(c)) return FKV_ABORTED;
-        if (entries == 0) {
-            uint64_t until = session_now(c->s) + REST_MS * MS;
-            while (session_now(c->s) < until && !stopping(c)) turn(c, REST_MS);
-        }
+        if (copy_stopping(c)) return FKV_ABORTED;
+        if (entries == 0) rest(c, REST_MS * COPY_MS);
     }
     return s;
 }
@@ -333,10 +148,10 @@ static void no_event(void *ctx, const session_event *e) { (void)ctx, (void)e; }
 static fkv_status connect_to_owner(shard_copy *c) {
     lookup_config k = { .seed = c->config.seed,
                         .first_shard = c->config.first_shard,
-                        .max_gets = GETS,
+                        .max_gets = COPY_GETS,
                         .ctx = c,
                         .event = no_event,
-                        .done = got };
+                        .done = copy_got };
     k.session = (session_config){ .shards = c->config.shards, .max_requests = 16, .pass = c->config.pass };
     fkv_status s = lookup_create(&k, &c->l);
     if (s != FKV_OK) return s;
@@ -357,21 +172,6 @@ static shard_copy_stats *stats_of(const shard_copy *c) {
     return out;
 }
 
-/* Everything that was copied is in the table, and this thread writes there no more. */
-static void follow_owner(const shard_copy *c, dataplane_done done, void *ctx) {
-    dataplane_owner_address *a = calloc(c->config.count + 1, sizeof *a);
-    if (!a) {
-        done(ctx, FKV_NO_MEMORY, NULL);
-        return;
-    }
-    for (uint32_t i = 0; i < c->config.count; i++)
-        a[i] = (dataplane_owner_address){ .provider = c->addresses[i].provider, .text = c->addresses[i].text };
-    dataplane_join at = c->at;
-    at.sequence = c->sequence;
-    dataplane_follow_copy(c->config.to, c->config.shard, &at, a, c->config.count, done, ctx);
-    free(a);
-}
-
 static void end(shard_copy *c, fkv_status s) {
     if (s != FKV_OK && c->caught_up) c->caught_up(c->caught_up_ctx, s, NULL);
     pthread_mutex_lock(&c->lock);
@@ -382,8 +182,8 @@ static void end(shard_copy *c, fkv_status s) {
     c->done = NULL;
     c->waiters = NULL;
     pthread_mutex_unlock(&c->lock);
-    if (done && c->joined && s == FKV_OK)
-        follow_owner(c, done, c->done_ctx);
+    if (done && c->join.said && s == FKV_OK)
+        join_point_follow(&c->join, &c->config, &c->stats, done, c->done_ctx);
     else if (done)
         done(c->done_ctx, s, s == FKV_OK ? stats_of(c) : NULL);
     for (shard_copy_waiter *w = waiters, *next; w; w = next) {
@@ -404,7 +204,7 @@ static void *copy_main(void *arg) {
         lookup_get_stats(c->l, &l);
         c->stats.reads = l.reads + l.followed;
         c->stats.two_sided = l.two_sided;
-        lookup_close(c->l); /* ends the GETs under way, which are `got` */
+        lookup_close(c->l); /* ends the GETs under way, which are copy_got */
     }
     end(c, s);
     return NULL;
@@ -419,7 +219,9 @@ static void free_copy(shard_copy *c) {
     free(c->text);
     free(c->batch);
     free(c->body);
-    free(c->sequence);
+    free(c->same);
+    free(c->version);
+    join_point_free(&c->join);
     free(c);
 }
 
@@ -433,7 +235,7 @@ fkv_status shard_copy_start(const shard_copy_config *config, dataplane_done caug
     pthread_mutex_init(&c->lock, NULL);
     c->addresses = calloc(config->count + 1, sizeof *c->addresses);
     c->text = calloc(config->count + 1, sizeof *c->text);
-    for (int i = 0; i < GETS; i++) {
+    for (int i = 0; i < COPY_GETS; i++) {
         c->places[i].next = c->free;
         c->free = &c->places[i];
     }
@@ -444,6 +246,7 @@ fkv_status shard_copy_start(const shard_copy_config *config, dataplane_done caug
         strcpy(c->text[i], config->addresses[i].text);
         c->addresses[i] = (session_address){ .provider = config->addresses[i].provider, .text = c->text[i] };
     }
+    c->config.addresses = c->addresses;
     if (good && thread_start(&c->thread, copy_main, c) == 0) return FKV_OK;
     free_copy(c);
     *out = NULL;

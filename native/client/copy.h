@@ -7,10 +7,14 @@
  *      one thread for each copy                                  its data plane
  *      begins                --- SCAN_CHANGED, place 0 ------->  notes changed keys from here on (change_log.h)
  *      all keys, in pages    --- SCAN_COPY ------------------->  keys, versions, times to live, flags
- *        their values        === one-sided READs ============>   (nothing)
+ *                                                              small values too, with their checksums
+ *        other values        === one-sided READs ============>   (nothing)
  *        into its table      (dataplane_import: its own data plane's thread)
- *      what changed, after   --- SCAN_CHANGED ---------------->  keys that were changed, and their present versions
- *        each page, and on   === one-sided READs ============>   (nothing)
+ *      what changed, after   --- SCAN_CHANGED ---------------->  the same of keys that were changed
+ *        each page, up to    === one-sided READs ============>   (nothing)
+ *        16 pages; and on
+ *      rests as long as the page took, 2 ms at most, where clients changed the shard meanwhile, but no more than one
+ *          page of changes holds
  *      caught up: told once; goes on to follow
  *      complete: the old owner says that it is sealed and that there is no more
  *      or joined: the owner names the place in its log that the listed entries reach (FKV_CHANGED_JOINED); once these
@@ -23,7 +27,8 @@
  * nothing prepared, and the log is at its end, both tables hold the same.
  *
  * A copy that fails in the middle (the log was lost, the connection is gone for COPY_ASK_MS) has no second try: what
- * was deleted meanwhile is not known. The table has to be made anew.
+ * was deleted meanwhile is not known. The table has to be made anew, or to be the base of the next copy: then values that
+ * it has in the listed version are not READ, and what it has and is not listed goes (docs/rejoin.md).
  *
  * Threads. start, finish, cancel and stop by one thread at a time; callbacks come from the copy's own thread, or from
  * the call when the copy has ended, each once, and must not call these. */
@@ -48,6 +53,7 @@ typedef struct shard_copy_config {
     uint32_t epoch;       /* in which the old owner has the shard, */
     uint64_t incarnation; /* and the incarnation that it has */
     uint64_t copy;        /* that of the shard at `to`, for which the old owner is to be sealed */
+    bool base;            /* the table there has entries of before (dataplane_keep_base) */
 } shard_copy_config;
 
 /* `caught_up`: everything was copied once, and what changed since is little; or why the copy failed. Result: NULL. */
@@ -56,7 +62,7 @@ fkv_status shard_copy_start(const shard_copy_config *c, dataplane_done caught_up
  * shard_copy_stats. */
 void shard_copy_finish(shard_copy *c, dataplane_done done, void *ctx);
 /* The other end: the copy goes on as a backup. `done`: the owner has answered its FOLLOW, as dataplane_follow_copy says;
- * or why the copy failed. Result: NULL. Once for a copy, instead of shard_copy_finish. */
+ * or why the copy failed. Result: shard_copy_stats. Once for a copy, instead of shard_copy_finish. */
 void shard_copy_follow(shard_copy *c, dataplane_done done, void *ctx);
 /* Storage for one who waits for the end of a copy; the caller's until `ended` is called. */
 typedef struct shard_copy_waiter {
@@ -75,6 +81,7 @@ void shard_copy_stop(shard_copy *c);
 
 typedef struct shard_copy_stats {
     uint64_t entries, bytes; /* taken over: also more than once */
+    uint64_t kept;           /* listed entries that the base has: nothing was READ for them */
     uint64_t reads;          /* one-sided */
     uint64_t two_sided;      /* values that the old owner was asked for, since a READ did not do */
 } shard_copy_stats;

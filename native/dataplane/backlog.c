@@ -6,13 +6,13 @@
 #include "../wire/record.h"
 #include "backup.h"
 #include "feed.h"
+#include "worker.h"
 
 enum { PIECE_ROOM = PEER_MESSAGE_MIN - sizeof(fkv_records) };
 
 /* The record of a large value has one of its own. */
 typedef struct piece {
-    fkv_list link;
-    uint64_t first, extents; /* extents: record_room of all */
+    uint64_t first, before; /* before: record_room of all that was noted before these */
     uint32_t count, bytes, room;
     uint8_t records[];
 } piece;
@@ -20,66 +20,83 @@ typedef struct piece {
 backlog *backlog_begin(backlog_budget *of, uint64_t committed) {
     backlog *b = calloc(1, sizeof *b);
     if (!b) return NULL;
-    list_init(&b->pieces);
     b->of = of;
     b->end = committed;
     return b;
 }
 
-/* As it was allocated. */
-static uint32_t taken_by(const piece *p) { return (uint32_t)sizeof *p + p->room; }
+/* As it was allocated, with its place in the ring. */
+static uint32_t taken_by(const piece *p) { return (uint32_t)(sizeof *p + sizeof p) + p->room; }
 
-static void push(backlog *b, piece *p) {
-    list_init(&p->link);
-    list_push(&b->pieces, &p->link);
+static void count_in(backlog *b, const piece *p) {
     b->taken += taken_by(p);
     __atomic_fetch_add(&b->of->taken, taken_by(p), __ATOMIC_RELAXED);
 }
 
-static void take_out(backlog *b, piece *p) {
-    list_remove(&p->link);
+static void count_out(backlog *b, const piece *p) {
     b->taken -= taken_by(p);
     __atomic_fetch_sub(&b->of->taken, taken_by(p), __ATOMIC_RELAXED);
 }
 
+static piece **place(const backlog *b, uint32_t i) { return &b->piece[(b->at + i) & (b->room - 1)]; }
+static piece *last_of(const backlog *b) { return b->count ? *place(b, b->count - 1) : NULL; }
+
 static void drop_first(backlog *b) {
-    piece *p = LIST_OF(b->pieces.next, piece, link);
-    take_out(b, p);
+    piece *p = *place(b, 0);
+    count_out(b, p);
+    b->at++;
+    b->count--;
     free(p);
 }
 
 /* What comes next has a piece of its own, or begins another one: this one, the last, gets no more. */
 static void close_piece(backlog *b, piece *p) {
-    take_out(b, p);
+    count_out(b, p);
     piece *q = realloc(p, sizeof *p + p->bytes);
     if (q) q->room = q->bytes;
-    push(b, q ? q : p);
+    *place(b, b->count - 1) = q ? q : p;
+    count_in(b, last_of(b));
 }
 
 void backlog_free(backlog *b) {
     if (!b) return;
-    while (!list_empty(&b->pieces)) drop_first(b);
+    while (b->count) drop_first(b);
+    free(b->piece);
     free(b);
 }
 
+static bool ring_grows(backlog *b) {
+    uint32_t room = b->room ? 2 * b->room : 16;
+    piece **larger = malloc(room * sizeof(piece *));
+    if (!larger) return false;
+    for (uint32_t i = 0; i < b->count; i++) larger[i] = *place(b, i);
+    free(b->piece);
+    b->piece = larger;
+    b->at = 0;
+    b->room = room;
+    return true;
+}
+
 static piece *add_piece(backlog *b, uint32_t room) {
+    if (b->count == b->room && !ring_grows(b)) return NULL;
     piece *p = malloc(sizeof *p + room);
     if (!p) return NULL;
-    *p = (piece){ .first = b->end + 1, .room = room };
-    push(b, p);
+    *p = (piece){ .first = b->end + 1, .before = b->extents, .room = room };
+    *place(b, b->count++) = p;
+    count_in(b, p);
     return p;
 }
 
-/* Where all have too much, each gives way as it grows. */
-static uint32_t room_of(const backlog *b) {
+/* Each gives way as it grows. */
+static uint64_t room_of(const backlog *b) {
     uint64_t taken = __atomic_load_n(&b->of->taken, __ATOMIC_RELAXED);
-    bool full = taken > __atomic_load_n(&b->of->most, __ATOMIC_RELAXED);
-    return full ? 0 : BACKLOG_ROOM;
+    uint64_t most = __atomic_load_n(&b->of->most, __ATOMIC_RELAXED);
+    return taken < most ? BACKLOG_PART * (most - taken) : 0;
 }
 
 bool backlog_note(backlog *b, uint64_t lsn, const fkv_record *r, const uint8_t *key, const uint8_t *value) {
     fkv_assert(lsn == b->end + 1);
-    piece *last = list_empty(&b->pieces) ? NULL : LIST_OF(b->pieces.prev, piece, link);
+    piece *last = last_of(b);
     bool large = r->kind == FKV_RECORD_BULK, fits = last && !large && last->count < UINT16_MAX;
     uint32_t n = fits ? wire_put_record(last->records + last->bytes, last->room - last->bytes, r, key, value) : 0;
     if (n == 0) {
@@ -91,20 +108,18 @@ bool backlog_note(backlog *b, uint64_t lsn, const fkv_record *r, const uint8_t *
     }
     last->bytes += n;
     last->count++;
-    last->extents += record_room(r->kind != FKV_RECORD_DELETE, r->key_bytes, r->value_bytes);
+    b->extents += record_room(r->kind != FKV_RECORD_DELETE, r->key_bytes, r->value_bytes);
     b->end++;
     /* What takes a message of its own stays: it may be the next that a copy needs. */
-    while (b->taken > room_of(b) && b->pieces.next != b->pieces.prev) drop_first(b);
+    while (b->taken > room_of(b) && b->count > 1) drop_first(b);
     return true;
 }
 
-uint64_t backlog_first(const backlog *b) {
-    return list_empty(&b->pieces) ? b->end + 1 : LIST_OF(b->pieces.next, piece, link)->first;
-}
+uint64_t backlog_first(const backlog *b) { return b->count ? (*place(b, 0))->first : b->end + 1; }
 
 void backlog_trim(backlog *b, uint64_t to) {
-    while (!list_empty(&b->pieces)) {
-        const piece *p = LIST_OF(b->pieces.next, piece, link);
+    while (b->count) {
+        const piece *p = *place(b, 0);
         if (p->first + p->count - 1 > to) return;
         drop_first(b);
     }
@@ -112,10 +127,16 @@ void backlog_trim(backlog *b, uint64_t to) {
 
 /* The one that has this record; *at: its place there. */
 static const piece *find(const backlog *b, uint64_t lsn, uint32_t *at, uint32_t *end) {
-    const fkv_list *l = b->pieces.prev;
     fkv_assert(lsn >= backlog_first(b) && lsn <= b->end);
-    while (LIST_OF(l, piece, link)->first > lsn) l = l->prev;
-    const piece *p = LIST_OF(l, piece, link);
+    uint32_t i = 0;
+    for (uint32_t after = b->count; after - i > 1;) {
+        uint32_t middle = i + (after - i) / 2;
+        if ((*place(b, middle))->first <= lsn)
+            i = middle;
+        else
+            after = middle;
+    }
+    const piece *p = *place(b, i);
     fkv_record r;
     const uint8_t *key, *value;
     *at = *end = 0;
@@ -143,18 +164,14 @@ uint32_t backlog_fill(const backlog *b, uint64_t from, uint8_t *to, uint32_t roo
 }
 
 uint64_t backlog_room_behind(const backlog *b, uint64_t lsn) {
-    uint64_t bytes = 0;
+    uint32_t end, to;
+    uint64_t next = max_u64(lsn + 1, backlog_first(b));
+    if (next > b->end) return 0;
+    const piece *p = find(b, next, &to, &end);
+    uint64_t behind = b->extents - p->before;
     fkv_record r;
     const uint8_t *key, *value;
-    for (const fkv_list *l = b->pieces.next; l != &b->pieces; l = l->next) {
-        const piece *p = LIST_OF(l, piece, link);
-        uint64_t n = p->first;
-        if (n > lsn) {
-            bytes += p->extents;
-            continue;
-        }
-        for (uint32_t at = 0; wire_next_record(p->records, p->bytes, &at, &r, &key, &value); n++)
-            if (n > lsn) bytes += record_room(r.kind != FKV_RECORD_DELETE, r.key_bytes, r.value_bytes);
-    }
-    return bytes;
+    for (uint32_t at = 0; at < to && wire_next_record(p->records, p->bytes, &at, &r, &key, &value);)
+        behind -= record_room(r.kind != FKV_RECORD_DELETE, r.key_bytes, r.value_bytes);
+    return behind;
 }

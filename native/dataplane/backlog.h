@@ -9,21 +9,24 @@
 #define FARKV_DATAPLANE_BACKLOG_H
 #include <stdbool.h>
 #include <stdint.h>
-#include "../base/list.h"
 #include "../wire/record.h"
 
-enum { BACKLOG_ROOM = 8 << 20 }; /* memory for records of a shard; the oldest give way */
-
-/* Of one data plane: memory of all its backlogs, and how much that may be. Any thread. */
+/* Of one data plane: memory of all its backlogs, and how much that may be. Any thread.
+ *
+ * A backlog takes at most BACKLOG_PART times what all have left, and its oldest records give way: one alone has four
+ * fifths of `most`, two have four ninths each, and one that begins always finds room. */
+enum { BACKLOG_PART = 4 };
 typedef struct backlog_budget {
     uint64_t taken, most;
 } backlog_budget;
 
 typedef struct backlog {
-    fkv_list pieces;
+    struct piece **piece; /* a ring, in order: found by halves, however much there is */
+    uint32_t at, count, room;
     backlog_budget *of;
     uint64_t end;
-    uint32_t taken; /* by all pieces */
+    uint64_t extents; /* record_room of all that was ever noted */
+    uint64_t taken;   /* by all pieces */
 } backlog;
 
 backlog *backlog_begin(backlog_budget *of, uint64_t committed); /* the records from the next one on; NULL: no memory */

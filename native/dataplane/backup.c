@@ -70,14 +70,6 @@ bool backup_make(shard *s, uint64_t id, uint32_t lease_ms, const replica_backup 
     return true;
 }
 
-void backup_steps_down(backup *b, const replica_owner *o) {
-    replica_step_down(o, &b->place);
-    fkv_assert(b->place.prepared == b->place.committed);
-    b->applied = b->place.committed;
-    b->leads = false;
-    b->scrub_ns = b->shard->w->now_ns + b->shard->w->d->c.scrub_ms * MS;
-}
-
 static void drop(backup *b, uint64_t lsn) {
     backup_record *r = at(b, lsn);
     if (r->prepared.handle) table_abort(b->shard->table, &r->prepared);
@@ -107,8 +99,30 @@ static bool ring_grows(backup *b) {
     return true;
 }
 
-static backup_result fail(backup *b, fkv_status why) {
+bool backup_steps_down(backup *b, const replica_owner *o) {
+    fkv_assert(b->applied == b->place.prepared); /* what it inherited, it has committed: it has served */
+    while (b->room < o->last - o->committed)
+        if (!ring_grows(b)) return false;
+    replica_step_down(o, &b->place);
+    b->applied = b->place.committed;
+    b->leads = false;
+    b->scrub_ns = b->shard->w->now_ns + b->shard->w->d->c.scrub_ms * MS;
+    return true;
+}
+
+void backup_keeps(backup *b, uint64_t lsn, const fkv_record *r, const table_prepared *p) {
+    fkv_assert(lsn > b->applied && lsn <= b->place.prepared);
+    *at(b, lsn) = (backup_record){ .prepared = *p,
+                                   .client = r->client,
+                                   .sequence = r->sequence,
+                                   .value = r->value,
+                                   .key_bytes = r->key_bytes,
+                                   .space = r->space };
+}
+
+backup_result backup_fails(backup *b, fkv_status why) {
     b->failed = why;
+    if (why == FKV_TABLE_FULL || why == FKV_NO_MEMORY) backup_tell(b, DATAPLANE_COPY_FULL);
     return BACKUP_FAILED;
 }
 
@@ -163,7 +177,7 @@ backup_result backup_led(backup *b, const fkv_peer_takeover *t) {
     if (b->leads) return BACKUP_ANEW;
     if (b->failed != FKV_OK) return BACKUP_FAILED;
     /* It has shown what its new owner does not have: they are no copies of each other. */
-    if (t->epoch > b->place.epoch && b->place.committed > t->last) return fail(b, FKV_BAD_REQUEST);
+    if (t->epoch > b->place.epoch && b->place.committed > t->last) return backup_fails(b, FKV_BAD_REQUEST);
     if (!replica_follow(&b->place, t->epoch, t->last)) return BACKUP_ANEW;
     for (; prepared > b->place.prepared; prepared--) drop(b, prepared);
     if (b->shard->durable && b->place.epoch != before) durable_begins(b->shard);
@@ -175,6 +189,14 @@ backup_result backup_led(backup *b, const fkv_peer_takeover *t) {
 static fkv_status key_is_taken(const backup *b) {
     bool lags = replica_on_disk(&b->place.log, b->place.epoch) < b->place.prepared;
     return !lags ? FKV_BAD_REQUEST : durable_is_full(b->shard) ? FKV_TABLE_FULL : FKV_BUSY;
+}
+
+static fkv_status nothing_to_do(const fkv_record *r, const uint8_t *key, backup_record *out) {
+    out->prepared = (table_prepared){ .version = r->version };
+    out->key = malloc(r->key_bytes);
+    if (!out->key) return FKV_NO_MEMORY;
+    memcpy(out->key, key, r->key_bytes);
+    return FKV_OK;
 }
 
 static fkv_status prepare(backup *b, const fkv_record *r, const uint8_t *key, const uint8_t *value, backup_record *out,
@@ -205,12 +227,28 @@ static fkv_status prepare(backup *b, const fkv_record *r, const uint8_t *key, co
     if (status == FKV_BUSY && why == TABLE_BUSY_KEY) return b->dropping ? FKV_BUSY : key_is_taken(b);
     /* The owner counts what was forgotten no more; here it still has its extents. */
     if (status == FKV_TABLE_FULL && b->dropping) return FKV_BUSY;
-    if (status != FKV_NOT_FOUND) return status;
-    out->prepared = (table_prepared){ .version = r->version };
-    out->key = malloc(r->key_bytes);
-    if (!out->key) return FKV_NO_MEMORY;
-    memcpy(out->key, key, r->key_bytes);
-    return FKV_OK;
+    return status == FKV_NOT_FOUND ? nothing_to_do(r, key, out) : status;
+}
+
+/* ---- read back (recover.c) ---- */
+
+fkv_status backup_restores(backup *b, const fkv_record *r, const uint8_t *key, const uint8_t *value, bool again,
+                           backup_record *out) {
+    uint64_t hash;
+    fkv_status status = prepare(b, r, key, value, out, &hash);
+    return again && status == FKV_VERSION_MISMATCH ? nothing_to_do(r, key, out) : status;
+}
+
+bool backup_has_restored(backup *b, const backup_record *r) {
+    uint64_t lsn = b->place.prepared + 1;
+    if (lsn - b->applied > b->room && !ring_grows(b)) return false;
+    *at(b, lsn) = *r;
+    replica_took(&b->place);
+    return true;
+}
+
+void backup_cuts_off(backup *b, uint64_t behind) {
+    for (; b->place.prepared > behind; b->place.prepared--) drop(b, b->place.prepared);
 }
 
 fkv_status backup_prepares(backup *b, const fkv_record *r, const uint8_t *key, backup_record *out, uint64_t *hash) {
@@ -233,7 +271,7 @@ static backup_result take(backup *b, const fkv_records *head, uint64_t lsn, cons
     backup_hears(b, head->epoch, head->committed);
     if (replica_arrives(&b->place, head->epoch, lsn) != REPLICA_NEXT) return BACKUP_ANEW;
     if (!wire_record_whole(r, key, value)) return BACKUP_ANEW;
-    if (lsn - b->applied > b->room && !ring_grows(b)) return fail(b, FKV_NO_MEMORY);
+    if (lsn - b->applied > b->room && !ring_grows(b)) return backup_fails(b, FKV_NO_MEMORY);
     backup_record *into = at(b, lsn);
     if (r->kind == FKV_RECORD_BULK) return take_bulk(b, r, into);
     uint64_t hash;
@@ -242,7 +280,7 @@ static backup_result take(backup *b, const fkv_records *head, uint64_t lsn, cons
         b->shard->tick_ns = min_u64(b->shard->tick_ns, b->shard->w->now_ns + WAIT_NS);
         return BACKUP_WAITS;
     }
-    if (status != FKV_OK) return fail(b, status);
+    if (status != FKV_OK) return backup_fails(b, status);
     took(b);
     b->taken += record_room(r->kind == FKV_RECORD_PUT, r->key_bytes, r->value_bytes);
     return BACKUP_TOOK;

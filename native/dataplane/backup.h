@@ -51,17 +51,20 @@ struct backup {
     uint64_t
         doubt_ns; /* when its owner counts as silent, if nothing is heard of it until then; 0: it is not in doubt */
     uint64_t follow_ns; /* when it is to be said; UINT64_MAX: it was */
+    uint32_t refusals;  /* STALE in a row, of this owner */
 };
 
 /* The shard, which is open and not served, becomes a copy that has what is said. False: no memory. */
 bool backup_make(shard *s, uint64_t id, uint32_t lease_ms, const replica_backup *place);
 /* The same, and what is remembered of clients stays: it is this copy's own. */
 bool backup_new(shard *s, uint64_t id, uint32_t lease_ms, const replica_backup *place);
-/* The copy was its owner's table, and follows another owner from now on; all that it has is committed. */
-void backup_steps_down(backup *b, const replica_owner *o);
-/* With its table: what is prepared is not undone. Any thread, when nothing else knows the shard. */
+/* The copy was its owner's table, and follows another owner from now on. What that one had prepared and not committed
+ * is to be given to backup_keeps then, all of it and in order. False: no memory, and nothing has changed. */
+bool backup_steps_down(backup *b, const replica_owner *o);
+void backup_keeps(backup *b, uint64_t lsn, const fkv_record *r, const table_prepared *p);
 /* Says it to on_copy. */
 void backup_tell(const backup *b, dataplane_copy_event what);
+/* With its table: what is prepared is not undone. Any thread, when nothing else knows the shard. */
 void backup_free(backup *b);
 
 /* What to say first on a connection, and after WITHHELD. */
@@ -73,6 +76,8 @@ typedef enum {
     BACKUP_ANEW,  /* not what comes next, or not of the owner that it follows: the link begins anew */
     BACKUP_FAILED /* it cannot be a copy any more; `failed` says why */
 } backup_result;
+/* It takes nothing more, for this reason; its server hears that there is no room. */
+backup_result backup_fails(backup *b, fkv_status why);
 /* How much of a message was taken; zeroes at first. */
 typedef struct backup_at {
     uint32_t bytes, records;
@@ -92,6 +97,14 @@ const backup_record *backup_record_at(const backup *b, uint64_t lsn);
 
 /* Of a record, which backups were told where its value lies: `keep` of what there is, and `more`. */
 void backup_record_announced(backup *b, uint64_t lsn, uint8_t keep, uint8_t more);
+
+/* ---- read back from its log (recover.c) ---- */
+/* Prepares a record; without `value` its bytes are written later. `again`: it may have taken effect already, or what came
+ * after it, and then it has nothing to do. BUSY: later. */
+fkv_status backup_restores(backup *b, const fkv_record *r, const uint8_t *key, const uint8_t *value, bool again,
+                           backup_record *out);
+bool backup_has_restored(backup *b, const backup_record *r); /* it is the next one. False: no memory, or too many */
+void backup_cuts_off(backup *b, uint64_t behind);            /* the records behind this one are not */
 
 /* For pull.c: as a record is prepared; of BULK without its value. BUSY: later. */
 fkv_status backup_prepares(backup *b, const fkv_record *r, const uint8_t *key, backup_record *out, uint64_t *hash);

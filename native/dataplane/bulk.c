@@ -17,7 +17,7 @@ bool bulk_fits_message(uint32_t key_bytes, uint32_t value_bytes) {
     return sizeof(fkv_records) + sizeof(fkv_record) + (uint64_t)key_bytes + value_bytes <= PEER_MESSAGE_MIN;
 }
 
-static uint64_t room_of(const op *o) { return record_room(true, o->request.key_bytes, o->request.value_bytes); }
+static uint64_t room_of(const op *o) { return record_room(true, o->request.key_bytes, o->value_bytes); }
 
 fkv_status bulk_admits(const op *o) { return o->shard->bulk_count < BULKS_MAX ? FKV_OK : FKV_BUSY; }
 

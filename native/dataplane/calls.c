@@ -3,14 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backup.h"
+#include "base.h"
 #include "command.h"
 #include "copies.h"
+#include "durable.h"
 #include "handover.h"
 #include "import.h"
 #include "latency.h"
 #include "life.h"
 #include "memory.h"
+#include "recovery.h"
 #include "role.h"
+#include "snapshots.h"
 
 static command *make(dataplane *d, uint32_t number, void (*run)(job *), dataplane_done done, void *ctx) {
     command *c = calloc(1, sizeof *c);
@@ -83,6 +87,23 @@ void dataplane_close_shard(dataplane *d, uint32_t shard, dataplane_done done, vo
 void dataplane_pause_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
     ask_worker(d, shard, shard_pause, PLACE_OPEN, done, ctx);
 }
+void dataplane_snapshot(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
+    ask_worker(d, shard, snapshots_ask, PLACE_OPEN, done, ctx);
+}
+void dataplane_discard_copy(dataplane *d, uint32_t shard, uint64_t copy, dataplane_done done, void *ctx) {
+    command *c = make(d, shard, recovery_discard, done, ctx);
+    if (!c) return;
+    c->copy = copy;
+    pthread_mutex_lock(&d->lock);
+    int worker = recovery_worker(d, shard, copy);
+    fkv_status s = d->state != DP_RUNNING ? FKV_CLOSED : worker < 0 ? FKV_NOT_FOUND : FKV_OK;
+    if (s == FKV_OK) {
+        c->w = d->worker[worker];
+        worker_post(c->w, &c->job);
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (s != FKV_OK) command_done(c, s, NULL);
+}
 void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
     ask_worker(d, shard, shard_layout, PLACE_OPEN, done, ctx);
 }
@@ -104,6 +125,21 @@ void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint
 }
 
 /* ---- copies ---- */
+
+void dataplane_compare(dataplane *d, uint32_t shard, const dataplane_page *p, dataplane_done done, void *ctx) {
+    command *c = make(d, shard, import_begin, done, ctx);
+    if (!c) return;
+    list_init(&c->importing);
+    c->page = calloc(1, sizeof *c->page);
+    if (!c->page) {
+        command_done(c, FKV_NO_MEMORY, NULL);
+        return;
+    }
+    *c->page = (base_page){ .of = *p, .at = p->from };
+    c->entries = p->entries;
+    c->entries_bytes = p->bytes;
+    post(d, c, PLACE_OPEN);
+}
 
 static void follow(dataplane *d, uint32_t shard, void (*run)(job *), const dataplane_join *at,
                    const dataplane_owner_address *address, uint32_t addresses, dataplane_done done, void *ctx) {
@@ -180,6 +216,9 @@ void dataplane_drop_copy(dataplane *d, uint32_t shard, uint64_t id, dataplane_do
     about_copy(d, shard, copies_drop, id, done, ctx);
 }
 
+void dataplane_keep_base(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx) {
+    about_copy(d, shard, base_keep, id, done, ctx);
+}
 void dataplane_hand_over(dataplane *d, uint32_t shard, uint64_t copy, dataplane_done done, void *ctx) {
     about_copy(d, shard, handover_begin, copy, done, ctx);
 }
@@ -235,7 +274,8 @@ static bool add_shard(command *c, const shard *s) {
                                     .worker = s->w->number,
                                     .serving = s->state == SHARD_SERVING,
                                     .memory_waits = s->memory_waits,
-                                    .memory_wait_max_ns = s->memory_wait_max_ns };
+                                    .memory_wait_max_ns = s->memory_wait_max_ns,
+                                    .snapshot_error = s->snapshot.error };
     table_get_stats(s->table, &out->table);
     copies_stats(s, &out->copy);
     for (int k = 0; k < 2; k++)
@@ -266,8 +306,16 @@ static void stats_of_worker(job *j) {
     dataplane_worker_stats *out = &c->stats->worker[c->stats->workers++];
     *out = w->stats;
     for (const fkv_list *l = w->blocked.next; l != &w->blocked; l = l->next) out->blocked++;
-    for (int i = 0; i < w->polled_count; i++) out->reads_served += fab_reads_served(w->cq[w->polled[i]]);
+    out->polling = poller_get_stats(&w->poller, w->now_ns);
+    for (int i = 0; i < w->polled_count; i++) {
+        out->reads_served += fab_reads_served(w->cq[w->polled[i]]);
+        const poller *other = fab_poller_of(w->cq[w->polled[i]]);
+        if (!other) continue;
+        out->has_responder = true;
+        out->responder_polling = poller_get_stats(other, w->now_ns);
+    }
     latencies_get(w, out->latency);
+    if ((out->has_log = w->log)) durable_stats(w, &out->log);
     for (const fkv_list *l = w->shards.next; l != &w->shards; l = l->next) {
         if (!add_shard(c, LIST_OF(l, shard, of_worker))) {
             stats_end(c, FKV_NO_MEMORY);

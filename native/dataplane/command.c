@@ -7,6 +7,7 @@ void command_done(command *c, fkv_status s, void *result) {
     c->done(c->ctx, s, result);
     free(c->join);
     free(c->lead);
+    free(c->page);
     free(c);
 }
 

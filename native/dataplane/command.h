@@ -21,6 +21,7 @@ struct command {
     uint64_t copy; /* id of one */
     struct copy_join *join;
     struct copy_lead *lead;
+    struct base_page *page;
     fkv_list importing; /* in shard.imports */
     const uint8_t *entries;
     uint32_t entries_bytes, entries_at;

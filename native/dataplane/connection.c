@@ -137,6 +137,7 @@ static void admit(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket *t
         return;
     }
     c->max_message = fab_max_message(conn);
+    if (c->link) fab_attend(conn);
     list_push(&w->clients, &c->of_worker);
     w->stats.clients++;
     w->expiry_ms = min_u64(w->expiry_ms, t->expires_ms);

@@ -18,9 +18,14 @@
 #include "replicate.h"
 #include "role.h"
 
-/* A copy without a connection for UNLINKED_NS may be gone: its server is looked for. */
+/* A copy without a connection for UNLINKED_NS may be gone: its server is looked for, and again each time that it has
+ * been without for twice as long, since a process that ends closes its sockets one after the other. */
 static const uint64_t MS = 1000000, JOIN_IDLE_NS = 10000000000u, UNLINKED_NS = 5000000;
-enum { LITTLE = 256 }; /* records that a copy may lag behind and be required: changes wait for them */
+/* A lost copy is expected back for LOST_NS. A server that copies the shard asks for changes at least each COPYING_NS. */
+static const uint64_t LOST_NS = 30000000000u, COPYING_NS = 1000000000;
+/* Records that a copy may lag behind when it is said to have joined, and when it is required: changes wait for them. It may
+ * be required long after. */
+enum { LITTLE = 256, REQUIRED_LAG = REPLICA_WINDOW / 2 };
 
 static void tell(const shard *s, uint64_t id, dataplane_copy_event what) {
     const dataplane_config *c = &s->w->d->c;
@@ -104,7 +109,22 @@ void copies_came_further(shard *s, int place) {
     trim(s);
 }
 
-/* ---- a later config ---- */
+/* ---- a config ---- */
+
+/* Nothing is known of any until it follows. Who joins may lack what is committed from here on. The owner before is one
+ * copy less. */
+void copies_led(shard *s, const replica_config *c) {
+    s->lost_until_ns = s->w->now_ns + LOST_NS;
+    for (int i = 0; i < REPLICA_PEERS; i++) {
+        const replica_peer *p = &s->replica.peer[i];
+        bool joins = p->standing == REPLICA_JOINS;
+        copies_place(s, i, joins ? s->replica.committed : 0);
+        s->place[i].eligible = joins && replica_is_eligible(c, p->id);
+        if (joins && !keep_from_here(s)) drop(s, i);
+    }
+}
+
+static bool is_lost(const copy_place *p) { return p->late || p->unlinked_ns || p->silent_ns; }
 
 void copies_configured(shard *s, const replica_config *c) {
     replica_peer before[REPLICA_PEERS];
@@ -112,6 +132,9 @@ void copies_configured(shard *s, const replica_config *c) {
     replica_configure(&s->replica, c);
     for (int i = 0; i < REPLICA_PEERS; i++) {
         uint32_t now = s->replica.peer[i].standing;
+        bool was_in_sync = before[i].standing == REPLICA_IN_SYNC, is_in_sync = now == REPLICA_IN_SYNC;
+        if (was_in_sync && !is_in_sync && is_lost(&s->place[i])) s->lost_until_ns = s->w->now_ns + LOST_NS;
+        if (is_in_sync && !was_in_sync) s->lost_until_ns = 0;
         if (before[i].standing != REPLICA_NONE && now == REPLICA_NONE) forget(s, i, before[i].id);
         if (now == REPLICA_IN_SYNC && s->place[i].requiring) end_require(&s->place[i], FKV_ABORTED, NULL);
         s->place[i].eligible = now != REPLICA_NONE && replica_is_eligible(c, before[i].id);
@@ -153,7 +176,8 @@ static fkv_status require(shard *s, uint64_t id, command *c) {
     int i = replica_place(&s->replica, id);
     if (s->state == SHARD_CLOSING) return FKV_BUSY;
     if (i < 0) return FKV_NOT_OWNER;
-    if (!s->place[i].joined || s->place[i].unlinked_ns || !replica_require(&s->replica, id, s->lease_until_ns))
+    bool lags = s->replica.last - s->replica.peer[i].prepared > REQUIRED_LAG;
+    if (!s->place[i].joined || s->place[i].unlinked_ns || lags || !replica_require(&s->replica, id, s->lease_until_ns))
         return FKV_BUSY;
     s->place[i].requiring = c;
     replicate_changed(s);
@@ -200,12 +224,18 @@ static uint64_t late_at(const shard *s, int i) {
     return since == UINT64_MAX ? UINT64_MAX : since + slow;
 }
 
+static uint64_t next_unlinked(const copy_place *p) { return p->unlinked_ns + max_u64(UNLINKED_NS, 2 * p->told_ns); }
+
 static void watch_required(shard *s, int i) {
     copy_place *p = &s->place[i];
     uint64_t id = s->replica.peer[i].id, now = s->w->now_ns;
-    bool late = now >= late_at(s, i), unlinked = p->unlinked_ns && now - p->unlinked_ns >= UNLINKED_NS;
-    if (unlinked && !p->unlinked) tell(s, id, DATAPLANE_COPY_UNLINKED);
-    p->unlinked = unlinked;
+    bool late = now >= late_at(s, i);
+    if (!p->unlinked_ns) {
+        p->told_ns = 0;
+    } else if (now >= next_unlinked(p)) {
+        tell(s, id, DATAPLANE_COPY_UNLINKED);
+        p->told_ns = now - p->unlinked_ns;
+    }
     if (late && !p->late) tell(s, id, DATAPLANE_COPY_LATE);
     /* One that has made a connection has not acknowledged yet. */
     bool back = p->late && !late && !p->unlinked_ns && s->replica.peer[i].lease_ns > now;
@@ -227,9 +257,22 @@ static void watch_joining(shard *s, int i) {
     }
 }
 
-void copies_joins(shard *s, bool joins) {
-    s->w->joining += (uint32_t)joins - (uint32_t)s->joins;
-    s->joins = joins;
+static void set_expected(shard *s, bool expected) {
+    s->w->expecting += (uint32_t)expected - (uint32_t)s->expects;
+    s->expects = expected;
+}
+
+/* When a copy will join: clients' leases are short by then, so it does not wait for long ones. */
+static bool may_join_soon(const shard *s) {
+    uint64_t now = s->w->now_ns;
+    return now < s->lost_until_ns || (s->log.ring && now < s->log.asked_ns + COPYING_NS);
+}
+
+void copies_expect(shard *s) { set_expected(s, may_join_soon(s)); }
+
+void copies_expect_none(shard *s) {
+    s->lost_until_ns = 0;
+    set_expected(s, false);
 }
 
 void copies_watch(shard *s) {
@@ -239,8 +282,9 @@ void copies_watch(shard *s) {
         const replica_peer *peer = &s->replica.peer[i];
         copy_place *p = &s->place[i];
         if (peer->standing == REPLICA_NONE) continue;
-        p->lagging_ns = peer->prepared >= s->replica.last ? 0 : p->lagging_ns ? p->lagging_ns : now;
-        p->silent_ns = p->unlinked_ns || peer->lease_ns > now ? 0 : p->silent_ns ? p->silent_ns : now;
+        bool waited = peer->standing > REPLICA_JOINS; /* else no time counts: nobody waits for it yet */
+        p->lagging_ns = !waited || peer->prepared >= s->replica.last ? 0 : p->lagging_ns ? p->lagging_ns : now;
+        p->silent_ns = !waited || p->unlinked_ns || peer->lease_ns > now ? 0 : p->silent_ns ? p->silent_ns : now;
         if (peer->standing == REPLICA_REQUIRED && p->requiring) try_to_propose(s, i);
         if (peer->standing == REPLICA_JOINS)
             watch_joining(s, i);
@@ -248,7 +292,7 @@ void copies_watch(shard *s) {
             watch_required(s, i);
         joins |= peer->standing == REPLICA_JOINS && !p->unlinked_ns;
     }
-    copies_joins(s, joins);
+    set_expected(s, joins || may_join_soon(s));
 }
 
 uint64_t copies_deadline(const shard *s) {
@@ -262,7 +306,7 @@ uint64_t copies_deadline(const shard *s) {
             at = min_u64(at, p->unlinked_ns + JOIN_IDLE_NS);
         if (peer->standing <= REPLICA_JOINS || p->late) continue;
         at = min_u64(at, late_at(s, i));
-        if (p->unlinked_ns && !p->unlinked) at = min_u64(at, p->unlinked_ns + UNLINKED_NS);
+        if (p->unlinked_ns) at = min_u64(at, next_unlinked(p));
         if (!p->unlinked_ns && !p->silent_ns) at = min_u64(at, max_u64(peer->lease_ns, after));
     }
     return at;

@@ -16,10 +16,14 @@ void copies_came_further(shard *s, int place); /* it has acknowledged more */
 /* It asks to follow, and cannot go on from where it is. NOT_OWNER. */
 fkv_status copies_refuse(const shard *s, uint64_t id);
 void copies_lose_joining(shard *s); /* what those that nobody waits for would need is not there */
+/* The shard is led by this config, or by a later one of the same epoch. */
+void copies_led(shard *s, const replica_config *c);
 void copies_configured(shard *s, const replica_config *c);
-/* Sets shard.joins. */
-void copies_joins(shard *s, bool joins);
-/* While the shard has backups: whoever may be proposed is, and on_copy is told what is to be told. */
+/* Sets shard.expects: of a shard without backups, and of one that this server owns no more. */
+void copies_expect(shard *s);
+void copies_expect_none(shard *s);
+/* While the shard has backups: whoever may be proposed is, and on_copy is told what is to be told. Sets shard.expects.
+ */
 void copies_watch(shard *s);
 uint64_t copies_deadline(const shard *s);
 void copies_end(shard *s, fkv_status why); /* calls that wait for copies end so */

@@ -70,7 +70,8 @@ typedef struct dataplane_access {
  * come no further for backup_slow_ms, or has had no connection for so long after its lease. BACK: it is not, any more.
  * UNLINKED: it is waited for and has had no connection for a moment; its server may have ended.
  * Told where the copy is: DAMAGED: it is not what its owner has, or its memory has changed by itself. UNKNOWN: its owner
- * does not know it, or has not kept what it lacks; said each time that it asks. REFUSED: the same, told at the owner. */
+ * does not know it, or has not kept what it lacks; said each time that it asks. REFUSED: the same, told at the owner.
+ * FULL, where the copy is: it has no room for a change that its owner has, and acknowledges nothing any more. */
 typedef enum {
     DATAPLANE_COPY_JOINED,
     DATAPLANE_COPY_LATE,
@@ -78,7 +79,8 @@ typedef enum {
     DATAPLANE_COPY_UNLINKED,
     DATAPLANE_COPY_DAMAGED,
     DATAPLANE_COPY_UNKNOWN,
-    DATAPLANE_COPY_REFUSED
+    DATAPLANE_COPY_REFUSED,
+    DATAPLANE_COPY_FULL
 } dataplane_copy_event;
 
 /* A copy here whose owner is gone: nobody listens at its addresses, or nothing was heard of it until the last lease that
@@ -94,8 +96,36 @@ typedef struct dataplane_log {
     disk *disk; /* the caller's until stop, used by several threads; NULL: no shard is durable */
     uint8_t cluster[16];
     uint64_t instance;
+    /* 0: a change is answered when it is on the disk. Else a shard that has no other copy answers a change that is in the
+     * log's buffer; what is there is on its way to the disk after so long, and a loss of power or of the process loses it. */
+    uint64_t sync_ns;
     uint32_t file_bytes, buffer_bytes; /* default 64 MiB, and 4 MiB, of which each worker has two */
+    /* Snapshots are made when a worker's log has so many bytes, and more than its tables; default 256 MiB. */
+    uint64_t snapshot_bytes;
+    uint64_t snapshot_bytes_per_s; /* how fast each worker writes one; default 100,000,000 */
+    uint32_t chunk_bytes;          /* a piece of it, of which each worker has two; default 1 MiB */
+    /* Of each shard that start finds there and makes anew; at least TABLE_MEMORY_MIN; 0: none is wanted. */
+    uint64_t shard_memory_bytes;
+    /* Whether that copy is wanted: asked by several threads of start, for each piece of the log. Of others nothing is
+     * kept. */
+    bool (*recovers)(void *ctx, uint32_t shard, uint64_t copy);
+    /* So much of what is there was read by now. False: give up, so start fails, and the disk stays as it is. By several
+     * threads of start; must not block. May be NULL. */
+    bool (*on_progress)(void *ctx, uint64_t bytes, uint64_t all);
+    void *ctx;
 } dataplane_log;
+
+/* A copy that start has found. A whole one is open as a copy that follows nobody (dataplane_follow_owner,
+ * dataplane_lead_copy); what it has prepared behind `committed` may have been acknowledged. One that is not whole is not
+ * open. */
+typedef struct dataplane_recovered {
+    uint32_t shard, worker;
+    uint64_t id;
+    bool whole;
+    char why[120];  /* it is not */
+    uint32_t epoch; /* of a whole one */
+    uint64_t prepared, committed;
+} dataplane_recovered;
 
 typedef struct dataplane_config {
     uint64_t server_incarnation;
@@ -106,9 +136,7 @@ typedef struct dataplane_config {
     uint32_t lease_ms, drift_ppm;
     uint32_t max_clients;  /* connections in all workers together */
     uint32_t client_quota; /* requests of one connection in the owner's hands; one more is answered BUSY */
-    uint32_t spin_us;      /* how long an idle thread polls before it sleeps */
-    /* the same for tcp's responders, and for the kernel at their sockets (fab_options.busy_poll_us) */
-    uint32_t tcp_busy_poll_us;
+    polling polling;       /* of data-plane threads and of their transports' threads */
     dataplane_huge huge_pages;
     const dataplane_tenant *tenant; /* copied by create; their shards are all there are */
     uint32_t tenants;               /* 0: one domain, number 0, with all shards; at most DATAPLANE_TENANTS_MAX */
@@ -141,6 +169,8 @@ typedef struct dataplane_config {
     /* Called on a data-plane thread, once: an operation of its log failed, with a negative errno. From then on nothing
      * that would have to be in the log is acknowledged or takes effect, so the process is to end. May be NULL. */
     void (*on_log_failed)(void *ctx, const char *operation, const char *file, int error);
+    /* The same, of a snapshot of the shard: nothing is lost, and it is tried again after a minute. */
+    void (*on_snapshot_failed)(void *ctx, uint32_t shard, const char *operation, const char *file, int error);
     void *ctx;
 } dataplane_config;
 enum {
@@ -152,7 +182,6 @@ enum {
     DATAPLANE_DRIFT_PPM_MAX = 100000,
     DATAPLANE_CLIENTS_MAX = 65536,
     DATAPLANE_QUOTA_MAX = 65536,
-    DATAPLANE_SPIN_US_MAX = 1000000,
     DATAPLANE_REPLICA_LEASE_MS_MIN = 50,
     DATAPLANE_COPIES_MAX = 4,  /* of a shard, beside its owner's */
     DATAPLANE_EPOCH_FIRST = 1, /* a shard that opens in this epoch has had no owner before */
@@ -164,6 +193,10 @@ fkv_status dataplane_create(const dataplane_config *c, dataplane **out);
 /* Opens the providers, listens, opens the logs, starts the threads. On failure everything is as after create, and `why`
  * has a sentence; CORRUPT: a log cannot be gone on with. */
 fkv_status dataplane_start(dataplane *d, char *why, size_t why_room);
+/* After start: the copies that it has found, and how many. The data plane's. */
+const dataplane_recovered *dataplane_get_recovered(const dataplane *d, uint32_t *count);
+/* After start: what of this worker's log was cut off, as a sentence; "": nothing. The data plane's. */
+const char *dataplane_get_torn(const dataplane *d, uint32_t worker);
 /* The i-th listener's address as really bound, i < config.listens; after start. */
 const char *dataplane_address(const dataplane *d, uint32_t i);
 /* Ends everything that start and open_shard began: fails what is pending with CLOSED, disconnects, joins, deregisters,
@@ -204,9 +237,17 @@ void dataplane_open_shard(dataplane *d, const dataplane_shard *s, dataplane_done
  * copies in sync have what came with it, which takes a lease and longer. NOT_OWNER when it is not open; BUSY for a copy
  * that follows, and when it is to be served already; ABORTED when it is closed before that. */
 void dataplane_serve_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
-/* Stops answering at once; is done when every lease that covers the shard has run out, no large value is being written,
+/* A durable shard's copy is gone for ever with that: its snapshot is removed, and its records in the log are not kept.
+ * Stops answering at once; is done when every lease that covers the shard has run out, no large value is being written,
  * and the memory is deregistered and freed. NOT_OWNER when it is not open; BUSY when it is being closed. */
 void dataplane_close_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
+/* The copy, which start has found not to be whole, is not wanted any more: all that is on the disk of it may go. NOT_FOUND:
+ * there is none. One that is whole is closed for that. */
+void dataplane_discard_copy(dataplane *d, uint32_t shard, uint64_t copy, dataplane_done done, void *ctx);
+/* A snapshot of the shard, which is durable, is made that has all that has taken effect by now. Of one that was opened and
+ * never served, too: from then on it comes back. UNSUPPORTED: it is not durable; TABLE_FULL: the disk has no space; CORRUPT: the disk failed (on_snapshot_failed); ABORTED: the shard is closed
+ * before. */
+void dataplane_snapshot(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
 /* result: dataplane_layout */
 void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
 
@@ -223,10 +264,28 @@ void dataplane_pause_shard(dataplane *d, uint32_t shard, dataplane_done done, vo
 /* The new owner, before it serves: takes entries over, with their versions. `entries` is whole fkv_scan_entry as in a
  * SCAN reply, each with its value and namespace; one of version 0 takes its key away. One of a version that is not
  * above the present one is passed over. The bytes stay the caller's and must stay as they are until done. TABLE_FULL
- * and the like: what came before has been taken over. BUSY when the shard is served. UNSUPPORTED: it is durable, and
- * what is taken over would be in no log. */
+ * and the like: what came before has been taken over. BUSY when the shard is served. Of a durable shard it is on the disk
+ * before the shard is served, or its copy joined. */
 void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint32_t bytes, dataplane_done done,
                       void *ctx);
+
+/* ---- a copy that begins with what is there (docs/rejoin.md) ---- */
+/* The copy is none any more: nothing counts of what it has prepared and not committed, and nothing is on the disk of it.
+ * What it has committed stays in the table, as the base of the next copy, of this id. Also of a table that entries were
+ * being taken over into. The metadata has the copy no more, or under another name. BUSY: the shard is served, leads, or
+ * entries are being taken over; CORRUPT: the copy is damaged; NOT_OWNER: it is not open; ABORTED: it is closed. */
+void dataplane_keep_base(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx);
+/* What the owner has listed in one turn: all keys from cursor to cursor of SCAN, or some (from == to). */
+typedef struct dataplane_page {
+    const uint8_t *entries; /* whole fkv_scan_entry, without values; as for dataplane_import the caller's until done */
+    uint32_t bytes, count;
+    uint64_t from, to; /* the end is 1 << 32 */
+    bool *same;        /* of each entry: it is here with this version, and its value need not be brought */
+    uint64_t *version; /* room for as many, the data plane's until done */
+} dataplane_page;
+/* Before the shard is served, or a copy: what is here from cursor to cursor and not listed in this version goes. In order
+ * with imports, and refused as they are. */
+void dataplane_compare(dataplane *d, uint32_t shard, const dataplane_page *p, dataplane_done done, void *ctx);
 
 /* ---- copies of shards (docs/replication.md) ---- */
 typedef struct dataplane_sequence {
@@ -282,8 +341,9 @@ void dataplane_drop_copy(dataplane *d, uint32_t shard, uint64_t id, dataplane_do
  * more); BUSY: it is not served, or served, paused or handed over again before that; TIMEOUT. After these two, and after
  * NOT_OWNER, it is served as before. */
 void dataplane_hand_over(dataplane *d, uint32_t shard, uint64_t copy, dataplane_done done, void *ctx);
-/* What was handed over is a copy from now on, with all that is in it, under this id if it had none; it follows nobody
- * yet. What waits is answered NOT_OWNER. BUSY: it is not handed over. */
+/* What was handed over, or is another owner's without that, is a copy from now on, with all that is in it, under this id if
+ * it had none; it follows nobody yet. Done when no lease is left. What waits is answered NOT_OWNER, what has a record
+ * UNDECIDED. BUSY: it is not served. */
 void dataplane_step_down(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx);
 
 /* The owner's own lease from the metadata group, as CLOCK_BOOTTIME nanoseconds: no lease is granted beyond it, and
@@ -305,6 +365,15 @@ typedef struct dataplane_latency {
     uint64_t count, p50_ns, p99_ns, max_ns;
 } dataplane_latency;
 
+/* Of a worker's write-ahead log, since the start. */
+typedef struct dataplane_log_stats {
+    uint64_t bytes;         /* that a start would read */
+    uint32_t free_files;    /* without records, made for the future */
+    bool disk_full;         /* there is no space for another file, and changes are refused */
+    dataplane_latency sync; /* of a batch: to be written and synced */
+    uint64_t records;       /* in those batches */
+} dataplane_log_stats;
+
 typedef struct dataplane_worker_stats {
     uint32_t worker, thread_id, clients;
     uint32_t blocked;                   /* clients that take no replies at present */
@@ -313,9 +382,14 @@ typedef struct dataplane_worker_stats {
     uint64_t duplicates;                /* changes answered from memory */
     dataplane_latency latency[FKV_OP_COUNT];
     uint64_t transfers; /* large values taken in */
-    uint64_t sleeps;    /* times the thread went to sleep */
+    poller_stats polling;
+    /* of the thread that serves READs here, where the provider has one */
+    poller_stats responder_polling;
+    bool has_responder;
     /* READs of peers that this process served, where the provider counts them */
     uint64_t reads_served;
+    bool has_log;
+    dataplane_log_stats log;
 } dataplane_worker_stats;
 /* replica.h says what the numbers are. */
 typedef struct dataplane_copy_stats {
@@ -342,6 +416,7 @@ typedef struct dataplane_shard_stats {
     uint64_t memory_waits, memory_wait_max_ns;
     table_stats table;
     dataplane_copy_stats copy;
+    int snapshot_error; /* a negative errno: the last one failed, and it is tried again; 0: it did not */
 } dataplane_shard_stats;
 typedef struct dataplane_stats {
     fkv_pages pages; /* what the system gives to segments of whole huge pages; found at start */

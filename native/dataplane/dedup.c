@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../base/hash.h"
 #include "../wire/wire.h"
 
 enum { FIRST_ENTRIES = 64, IN_PROGRESS = 255, TABLE_FIRST = 64 };
@@ -298,6 +299,27 @@ void dedup_each(const dedup *d, uint32_t slot, void (*f)(void *ctx, uint64_t cli
             if (sequence) f(ctx, c->id, sequence);
         }
     }
+}
+
+static void give_window(const dedup_client *c, const window *w, dedup_window f, void *ctx) {
+    dedup_change change[FKV_DEDUP_WINDOW];
+    uint32_t changes = 0;
+    for (uint32_t i = 0; i <= w->mask; i++) {
+        const entry *e = &w->e[i];
+        if (!e->tag || status_of(e) == IN_PROGRESS) continue;
+        dedup_result r = { .status = (fkv_status)status_of(e), .version = e->version, .value = e->value };
+        change[changes++] = (dedup_change){ .sequence = sequence_of(e), .result = r };
+    }
+    if (changes || w->forgotten) f(ctx, c->id, w->forgotten, change, changes);
+}
+
+/* Chain by chain, in the order of reversed bits: the table of clients becomes longer, never shorter. */
+void dedup_scan(const dedup *d, uint32_t slot, uint64_t *cursor, dedup_window f, void *ctx) {
+    uint32_t number = fkv_reversed_bits((uint32_t)*cursor) & d->mask;
+    uint64_t next = (uint64_t)fkv_reversed_bits(number) + ((uint64_t)1 << 32) / ((uint64_t)d->mask + 1);
+    *cursor = next >> 32 ? 0 : next;
+    for (const dedup_client *c = d->table[number]; c; c = c->next)
+        if (slot < c->slots && c->windows[slot]) give_window(c, c->windows[slot], f, ctx);
 }
 
 uint64_t dedup_doubt_ns(const dedup *d, uint32_t slot) {

@@ -72,6 +72,16 @@ void dedup_each(const dedup *d, uint32_t slot, void (*f)(void *ctx, uint64_t cli
 uint64_t dedup_doubt_ns(const dedup *d, uint32_t slot);
 /* The same, at the copy. */
 void dedup_doubt(dedup *d, uint32_t slot, uint64_t until_ns);
+/* For a snapshot: one step of a walk over what is remembered of a shard, as table_scan is one over its keys: *cursor is 0
+ * at first and at the end, and a client that is known from the first step to the last is met, though it may be twice.
+ * What is in progress is left out: it has a record, or no effect. */
+typedef struct dedup_change {
+    uint64_t sequence;
+    dedup_result result;
+} dedup_change;
+typedef void (*dedup_window)(void *ctx, uint64_t client, uint64_t forgotten, const dedup_change *change,
+                             uint32_t changes);
+void dedup_scan(const dedup *d, uint32_t slot, uint64_t *cursor, dedup_window f, void *ctx);
 /* A shard comes to this slot. had_owner: not for the first time in its life. 0 or -ENOMEM. */
 int dedup_open_slot(dedup *d, uint32_t slot, bool had_owner, uint64_t now_ns);
 /* The shard is gone, and with it everything that its changes did. Nothing of it is in progress. */

@@ -77,6 +77,19 @@ static void check_sent(downlink *l, int e) {
     if (e != 0 && e != -EAGAIN) client_doom(l->c);
 }
 
+static int send_stale(downlink *l, uint32_t number) {
+    fkv_peer_notice stale = { .op = FKV_PEER_STALE, .shard = number };
+    return send_message(l, &stale, sizeof stale);
+}
+
+/* What the copy lacks is gone. It alone is told: the other shards of the link go on. Its feed stays until it was told: it
+ * would wait for records for ever, and credits ask again. */
+static int lost(downlink *l, feed *f) {
+    int e = send_stale(l, f->shard->number);
+    if (e == 0) feed_end(f);
+    return e;
+}
+
 static void send_records(shard *s) {
     for (fkv_list *i = s->feeds.next, *after; i != &s->feeds; i = after) {
         after = i->next;
@@ -84,8 +97,9 @@ static void send_records(shard *s) {
         downlink *l = f->user;
         if (l->blocked || l->c->doomed) continue;
         peer_out out = out_of(l);
-        check_sent(l, feed_send(f, &out));
+        int e = feed_send(f, &out);
         l->asked_ns = max_u64(l->asked_ns, f->asked_ns);
+        check_sent(l, e == -ESTALE ? lost(l, f) : e);
     }
 }
 
@@ -159,8 +173,7 @@ static feed *feed_here(worker *w, downlink *l, uint32_t number) {
 /* Without credits it is not said: what the copy sends next has no answer. */
 void downlink_refuse(feed *f) {
     downlink *l = f->user;
-    fkv_peer_notice stale = { .op = FKV_PEER_STALE, .shard = f->shard->number };
-    if (l && !l->c->doomed) check_sent(l, send_message(l, &stale, sizeof stale));
+    if (l && !l->c->doomed) check_sent(l, send_stale(l, f->shard->number));
     feed_end(f);
 }
 
@@ -168,11 +181,10 @@ void downlink_refuse(feed *f) {
 static bool followed(worker *w, downlink *l, const fkv_peer_follow *m) {
     feed *f;
     fkv_peer_takeover takeover;
-    fkv_peer_notice stale = { .op = FKV_PEER_STALE, .shard = m->shard };
     bool mine = fkv_range_has(l->c->tenant->shards, m->shard);
     fkv_status s = mine ? feed_begin(w, m, &f, &takeover) : FKV_NOT_OWNER;
     if (s == FKV_NO_MEMORY) return false;
-    if (s != FKV_OK) return send_message(l, &stale, sizeof stale) == 0;
+    if (s != FKV_OK) return send_stale(l, m->shard) == 0;
     f->user = l;
     list_push(&l->feeds, &f->of_link);
     l->beat_ns = w->now_ns; /* the first lease */

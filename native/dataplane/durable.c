@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../base/assert.h"
+#include "../base/clock.h"
 #include "backup.h"
 #include "integrity.h"
+#include "latency.h"
+#include "recovery.h"
 #include "replicate.h"
 #include "suffix.h"
 #include "uplink.h"
@@ -27,7 +30,7 @@ static replica_log *log_of(shard *s) { return follows(s) ? &s->copy->place.log :
 static void durable(void *owner, const wal_section *x) {
     worker *w = ((worker_log *)owner)->w;
     shard *s = x->shard < w->d->c.shards ? w->by_number[x->shard] : NULL;
-    if (w->stopping || !s || !s->durable || s->names != x->copy || s->state == SHARD_CLOSING) return;
+    if (w->stopping || !s || !s->durable || s->logged_as != x->copy || s->state == SHARD_CLOSING) return;
     replica_logged(log_of(s), x->epoch, x->first, x->count);
     if (follows(s))
         uplink_owes(s->copy);
@@ -37,8 +40,20 @@ static void durable(void *owner, const wal_section *x) {
 
 static void room(void *owner) { ((worker_log *)owner)->w->feed_starved = true; }
 
+/* An owner without other copies answers what is in the buffer. */
+static bool answers_early(const shard *s) {
+    return s->w->d->c.log.sync_ns > 0 && !follows(s) && replica_is_alone(&s->replica) && durable_has_begun(s);
+}
+
+uint32_t durable_epoch(const shard *s) { return follows(s) ? s->copy->place.epoch : s->replica.epoch; }
+bool durable_has_begun(const shard *s) {
+    const replica_log *l = follows(s) ? &s->copy->place.log : &s->replica.log;
+    return l->epoch > 0 && l->epoch == durable_epoch(s);
+}
+uint64_t durable_committed(const shard *s) { return follows(s) ? s->copy->applied : s->replica.committed; }
+
 /* The process is about to end. Until then nothing is acknowledged or committed that would need the log. */
-static void failed(void *owner, const wal_failure *f) {
+static void failed(void *owner, const disk_failure *f) {
     worker_log *g = owner;
     const dataplane_config *c = &g->w->d->c;
     for (fkv_list *l = g->w->shards.next; l != &g->w->shards; l = l->next)
@@ -49,16 +64,19 @@ static void failed(void *owner, const wal_failure *f) {
 /* ---- appending ---- */
 
 static bool append(worker_log *g, shard *s, uint64_t first, uint32_t count, const void *bytes, uint32_t n) {
-    const backup *b = follows(s) ? s->copy : NULL;
     wal_section x = { .shard = s->number,
-                      .epoch = b ? b->place.epoch : s->replica.epoch,
-                      .copy = s->names,
+                      .epoch = durable_epoch(s),
+                      .copy = s->logged_as,
                       .first = first,
-                      .committed = b ? b->applied : s->replica.committed,
+                      .committed = durable_committed(s),
                       .digest = integrity_digest(s),
                       .count = count,
                       .bytes = n };
-    return wal_append(&g->wal, &x, bytes);
+    if (!wal_append(&g->wal, &x, bytes)) return false;
+    if (g->gathers_ns == 0) g->gathers_ns = g->w->now_ns;
+    if (!answers_early(s)) g->urgent = true;
+    snapshots_logged(&g->snapshots, (uint32_t)sizeof x + n);
+    return true;
 }
 
 /* Of the next record, whose value is large: all that comes before its number. False: there is no room. */
@@ -99,17 +117,60 @@ static bool append_records(worker_log *g, shard *s) {
     return true;
 }
 
+/* One batch at a time: while one is under way, what is due waits for it to come home. */
+static void flush(worker_log *g) {
+    uint64_t sync_ns = g->w->d->c.log.sync_ns, now = g->w->now_ns;
+    if (sync_ns == 0) {
+        wal_turn_ends(&g->wal, now);
+        return;
+    }
+    if (g->urgent || now - g->gathers_ns >= sync_ns) wal_flush(&g->wal);
+    if (g->wal.filling.sections > 0) return;
+    g->gathers_ns = 0;
+    g->urgent = false;
+}
+
+static uint64_t flush_deadline(const worker_log *g) {
+    uint64_t sync_ns = g->w->d->c.log.sync_ns;
+    if (sync_ns == 0) return wal_deadline(&g->wal);
+    if (g->gathers_ns == 0 || g->wal.failed || g->wal.write.base.under_way) return UINT64_MAX;
+    return g->urgent ? 0 : g->gathers_ns + sync_ns;
+}
+
+void durable_hurry(worker *w) { w->log->urgent = true; }
+
+bool durable_reaches(shard *s, uint64_t lsn) {
+    return s->w->d->c.log.sync_ns == 0 || follows(s) || replica_on_disk(log_of(s), durable_epoch(s)) >= lsn;
+}
+
+void durable_sync_all(worker *w) {
+    if (!w->log || !w->log->open || w->d->c.log.sync_ns == 0) return;
+    wal *g = &w->log->wal;
+    while (!g->failed && !wal_is_idle(g)) {
+        wal_flush(g);
+        if (w->d->stepped) durable_drain(w);
+        mailbox_sleep(&w->box);
+        w->now_ns = fkv_now_ns();
+        mailbox_run(&w->box);
+    }
+}
+
 void durable_step(worker *w) {
     worker_log *g = w->log;
     fkv_list now;
+    /* First: a snapshot begins and ends between changes, and what is answered early makes some ready below. */
+    snapshots_step(&g->snapshots);
     g->more = false;
     list_take_all(&g->behind, &now);
     while (!list_empty(&now)) {
         shard *s = LIST_OF(now.next, shard, logging.behind);
         list_remove(&s->logging.behind);
         if (wal_room(&g->wal) == 0 || !append_records(g, s)) list_push(&g->behind, &s->logging.behind);
+        if (!answers_early(s)) continue;
+        s->replica.log.buffered = s->logging.appended;
+        replicate_logged(s);
     }
-    wal_flush(&g->wal);
+    flush(g);
     if (!wal_disk_full(&g->wal)) {
         g->retry_ns = 0;
     } else if (g->retry_ns <= w->now_ns) {
@@ -121,7 +182,9 @@ void durable_step(worker *w) {
 uint64_t durable_deadline(const worker *w) {
     const worker_log *g = w->log;
     if (!g) return UINT64_MAX;
-    return g->more ? 0 : g->retry_ns ? g->retry_ns : UINT64_MAX;
+    if (g->more) return 0;
+    uint64_t at = min_u64(g->retry_ns ? g->retry_ns : UINT64_MAX, snapshots_deadline(&g->snapshots));
+    return min_u64(at, flush_deadline(g));
 }
 
 void durable_more(shard *s) {
@@ -145,12 +208,21 @@ void durable_end(shard *s) { list_remove(&s->logging.behind); }
 fkv_status durable_admits(const shard *s) { return wal_room(&s->w->log->wal) > 0 ? FKV_OK : FKV_BUSY; }
 bool durable_is_full(const shard *s) { return s->durable && wal_disk_full(&s->w->log->wal); }
 
+void durable_stats(const worker *w, dataplane_log_stats *out) {
+    const wal *g = &w->log->wal;
+    *out = (dataplane_log_stats){ .bytes = wal_kept_bytes(g),
+                                  .free_files = wal_free_files(g),
+                                  .disk_full = wal_disk_full(g),
+                                  .sync = latency_of(&g->syncs),
+                                  .records = g->records };
+}
+
 /* ---- made and unmade, by the thread that starts and stops ---- */
 
-/* Who reads tables back has read them before. */
-static bool pass_over(void *arg, const wal_section *s, const uint8_t *records) {
-    (void)arg, (void)s, (void)records;
-    return true;
+wal_identity durable_identity(const dataplane *d, uint32_t thread) {
+    wal_identity of = { .instance = d->c.log.instance, .thread = thread };
+    memcpy(of.cluster, d->c.log.cluster, sizeof of.cluster);
+    return of;
 }
 
 int durable_start(worker *w, char *why, size_t why_room) {
@@ -164,7 +236,7 @@ int durable_start(worker *w, char *why, size_t why_room) {
     g->w = w;
     list_init(&g->behind);
     wal_config k = { .disk = c->disk,
-                     .of = { .instance = c->instance, .thread = w->number },
+                     .of = durable_identity(d, w->number),
                      .file_bytes = c->file_bytes,
                      .buffer_bytes = c->buffer_bytes,
                      .writer = &g->writer,
@@ -174,10 +246,9 @@ int durable_start(worker *w, char *why, size_t why_room) {
                      .durable = durable,
                      .room = room,
                      .failed = failed };
-    memcpy(k.of.cluster, c->cluster, sizeof k.of.cluster);
     wal_found found;
-    wal_failure f;
-    wal_replay(c->disk, &k.of, pass_over, NULL, &found);
+    disk_failure f;
+    recovery_read(w, &k.of, &found);
     if (found.verdict > WAL_TORN) {
         char text[200];
         wal_found_text(&found, text, sizeof text);
@@ -185,6 +256,7 @@ int durable_start(worker *w, char *why, size_t why_room) {
         wal_files_free(&found.files);
         return found.error ? found.error : -EIO;
     }
+    if (found.verdict == WAL_TORN) wal_found_text(&found, g->torn, sizeof g->torn);
     int e = (d->stepped ? helper_open : helper_start)(&g->writer, "farkv-log");
     if (e != 0) {
         wal_files_free(&found.files);
@@ -194,12 +266,19 @@ int durable_start(worker *w, char *why, size_t why_room) {
     e = wal_open(&g->wal, &k, &found, &f);
     if (e != 0) snprintf(why, why_room, "the write-ahead log: %s %s: %s", f.operation, f.file, strerror(-e));
     g->open = e == 0;
+    if (e == 0 && (e = snapshots_open(&g->snapshots, w)) != 0) snprintf(why, why_room, "no memory for snapshots");
     return e;
+}
+
+const char *dataplane_get_torn(const dataplane *d, uint32_t worker) {
+    const worker_log *g = d->worker[worker]->log;
+    return g ? g->torn : "";
 }
 
 void durable_stop(worker *w) {
     if (!w->log) return;
     if (w->log->open) wal_stop(&w->log->wal);
+    snapshots_stop(&w->log->snapshots);
     helper_stop(&w->log->writer);
 }
 
@@ -208,6 +287,7 @@ int durable_drain(worker *w) { return w->log ? helper_drain(&w->log->writer) : 0
 void durable_free(worker *w) {
     if (!w->log) return;
     if (w->log->open) wal_free(&w->log->wal);
+    snapshots_free(&w->log->snapshots);
     helper_free(&w->log->writer);
     free(w->log);
 }

@@ -11,6 +11,7 @@
 #define FARKV_DATAPLANE_DURABLE_H
 #include "../log/wal.h"
 #include "shard.h"
+#include "snapshots.h"
 
 /* Bytes of records that are made at once; the least that a log's buffer has: room for one piece, with its heads. */
 enum { LOG_PIECE = 16 << 10, LOG_BUFFER_MIN = 32 << 10 };
@@ -20,15 +21,22 @@ typedef struct worker_log {
     worker *w;
     wal wal;
     helper writer;
-    bool open;         /* of wal */
-    fkv_list behind;   /* shards that have prepared what was not appended */
-    bool more;         /* some did since the last step */
+    bool open;       /* of wal */
+    fkv_list behind; /* shards that have prepared what was not appended */
+    bool more;       /* some did since the last step */
+    /* With dataplane_log.sync_ns: since when something waits in the log's buffer; 0: nothing does. */
+    uint64_t gathers_ns;
+    bool urgent;       /* and it goes at once: somebody waits for the disk */
     uint64_t retry_ns; /* while the disk is full: when it is looked at again */
+    snapshots snapshots;
+    char torn[WAL_NAME_MAX + 100]; /* what of it was cut off at the start; "": nothing */
     uint8_t records[LOG_PIECE];
 } worker_log;
 
-/* By the thread that starts and stops. Reads the log to find its end, and goes on there. 0, or a negative errno with a
- * sentence in `why`; durable_free also what has failed. */
+/* Whose logs and snapshots they are. */
+wal_identity durable_identity(const dataplane *d, uint32_t thread);
+/* By a thread that has the worker. Makes copies of what is on the disk, and goes on where the log ends. 0, or a negative
+ * errno with a sentence in `why`; durable_free also what has failed. */
 int durable_start(worker *w, char *why, size_t why_room);
 void durable_stop(worker *w); /* when the thread has ended */
 int durable_drain(worker *w); /* runs what the writer has to do, if it has no thread */
@@ -39,10 +47,23 @@ void durable_begins(shard *s);
 /* There is more that is prepared. */
 void durable_more(shard *s);
 void durable_end(shard *s); /* the shard is closed here */
+/* Of the copy here, whatever it is: in which epoch it is, whether the log has the beginning of that, and up to where its
+ * records have taken effect. */
+uint32_t durable_epoch(const shard *s);
+bool durable_has_begun(const shard *s);
+uint64_t durable_committed(const shard *s);
+/* Whether a snapshot that ends with this record may count: the log has the record on the disk. */
+bool durable_reaches(shard *s, uint64_t lsn);
+/* What is in the log's buffer goes to the disk with the end of this turn. */
+void durable_hurry(worker *w);
+/* By the worker, at its end: all that was answered is on the disk, unless that has failed. */
+void durable_sync_all(worker *w);
 /* Whether the log has room: OK or BUSY. */
 fkv_status durable_admits(const shard *s);
 /* Whether it has none because its disk is full. */
 bool durable_is_full(const shard *s);
+
+void durable_stats(const worker *w, dataplane_log_stats *out);
 
 /* At the end of a turn: appends what there is room for, and flushes. */
 void durable_step(worker *w);

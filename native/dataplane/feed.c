@@ -47,7 +47,7 @@ feed *feed_of(const shard *s, uint64_t id) {
 static bool agree(const shard *s, const fkv_peer_follow *m, uint64_t *prepared) {
     const replica_owner *o = &s->replica;
     uint64_t first = s->backlog ? backlog_first(s->backlog) : o->committed + 1; /* that can be sent */
-    if (m->epoch > o->epoch) return false;
+    if (!replica_goes_on(o, m->id, m->epoch)) return false;
     *prepared = m->epoch < o->epoch ? min_u64(m->prepared, o->inherited) : m->prepared;
     return *prepared + 1 >= first && *prepared <= o->last;
 }

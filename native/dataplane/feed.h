@@ -38,7 +38,8 @@ enum { PEER_MESSAGE_MIN = 16 << 10 };
  * to be told STALE. Or NO_MEMORY. */
 fkv_status feed_begin(worker *w, const fkv_peer_follow *m, feed **f, fkv_peer_takeover *out);
 void feed_end(feed *f); /* frees it; the copy is required as before */
-/* Sends the records that the copy lacks. 0, or as peer_out.send: what was not sent is sent the next time. */
+/* Sends the records that the copy lacks. 0, or as peer_out.send: what was not sent is sent the next time. -ESTALE: what it
+ * lacks is gone, and it is to be told so. */
 int feed_send(feed *f, const peer_out *out);
 /* False: it is no answer to what was sent. asked_ns is what was sent on its connection at some time. */
 bool feed_acked(feed *f, const fkv_peer_ack *a, uint64_t asked_ns);

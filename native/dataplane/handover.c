@@ -3,6 +3,7 @@
 #include "handover.h"
 #include "../base/assert.h"
 #include "backup.h"
+#include "bulk.h"
 #include "copies.h"
 #include "life.h"
 #include "replicate.h"
@@ -84,29 +85,57 @@ uint64_t handover_deadline(const shard *s) {
 
 /* ---- the owner becomes a copy ---- */
 
-/* All that it has is committed, so there is nothing that the next owner could lack. What it remembers of clients stays. */
+/* What it remembers of clients stays, and so does what it has prepared: the next owner says what becomes of that. */
 static fkv_status become_copy(shard *s, uint64_t id) {
     replica_owner *o = &s->replica;
     worker *w = s->w;
-    if (!s->copy && !backup_new(s, id, w->d->c.replica_lease_ms, &(replica_backup){ .epoch = s->epoch }))
-        return FKV_NO_MEMORY;
-    fkv_assert(s->held == 0 && list_empty(&s->unacked) && list_empty(&s->bulks));
-    shard_refuses(s, FKV_NOT_OWNER);
+    replica_backup place = { .epoch = s->epoch, .prepared = o->inherited, .committed = o->inherited };
+    if (!s->copy && !backup_new(s, id, w->d->c.replica_lease_ms, &place)) return FKV_NO_MEMORY;
+    if (!backup_steps_down(s->copy, o)) return FKV_NO_MEMORY;
+    fkv_assert(list_empty(&s->bulks));
     copies_end(s, FKV_ABORTED);
-    replicate_end(s);
+    replicate_step_down(s);
+    fkv_assert(s->held == 0);
     change_log_free(&s->log);
-    backup_steps_down(s->copy, o);
     *o = (replica_owner){ .epoch = s->epoch, .min_in_sync = 1, .in_sync = 1 };
     for (int i = 0; i < REPLICA_PEERS; i++) copies_place(s, i, 0);
+    copies_expect_none(s);
     s->backups = s->durable;
     s->drawn_bytes = s->sealed_for = s->lease_most_ns = 0;
     s->state = SHARD_OPEN;
     return FKV_OK;
 }
 
+/* Nobody relies on it as the owner, and nothing is held in the table but what has a record that is not committed. */
+static bool may_become_copy(const shard *s) {
+    return s->held == s->replica.last - s->replica.committed && s->w->now_ns >= s->lease_until_ns;
+}
+
 void handover_step_down(job *j) {
     command *c = (command *)j;
     shard *s = command_shard(c);
-    bool waits = s && (s->state != SHARD_HANDING || s->handing || s->replica.committed != s->replica.last);
-    command_done(c, !s ? command_none(c) : waits ? FKV_BUSY : become_copy(s, c->copy), NULL);
+    bool is_owner = s && (s->state == SHARD_SERVING || s->state == SHARD_HANDING);
+    if (!is_owner) {
+        command_done(c, s ? FKV_BUSY : command_none(c), NULL);
+        return;
+    }
+    handover_end(s, FKV_ABORTED);
+    s->state = SHARD_PAUSED;
+    s->stepping_down = c;
+    s->attended = true;
+    bulks_end(s, FKV_SHARD_CLOSED);
+    shard_refuses(s, FKV_NOT_OWNER);
+    shard_stops(s);
+}
+
+void handover_watch_step_down(shard *s) {
+    if (!may_become_copy(s)) return;
+    command *c = s->stepping_down;
+    s->stepping_down = NULL;
+    command_done(c, become_copy(s, c->copy), NULL);
+}
+
+uint64_t handover_step_down_deadline(const shard *s) {
+    bool rests = s->held == s->replica.last - s->replica.committed; /* what ends the rest also ends the sleep */
+    return rests ? max_u64(s->lease_until_ns, s->w->now_ns + 1) : UINT64_MAX;
 }

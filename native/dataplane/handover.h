@@ -3,7 +3,10 @@
  *
  *   SERVING   leases of the shard are short; the heir may lag
  *   HANDING   nothing is answered or granted, and what comes waits, until the heir has all and every lease is over
- *   SERVING   again, if nothing comes of it; or OPEN, as a copy */
+ *   SERVING   again, if nothing comes of it
+ *
+ * It steps down too when another one was made the owner without its doing: PAUSED, until nobody relies on it any more and
+ * what clients' changes hold in the table is records; then OPEN, as a copy that has those. */
 #ifndef FARKV_DATAPLANE_HANDOVER_H
 #define FARKV_DATAPLANE_HANDOVER_H
 #include "command.h"
@@ -17,5 +20,9 @@ void handover_watch(shard *s);
 uint64_t handover_deadline(const shard *s);
 /* It is to be served, or closed: whoever waits for the handover is told so. */
 void handover_end(shard *s, fkv_status why);
+
+/* The same while s->stepping_down. */
+void handover_watch_step_down(shard *s);
+uint64_t handover_step_down_deadline(const shard *s);
 
 #endif

@@ -5,11 +5,11 @@
  * memory the rest waits for the next turns (shards_tick), as changes of clients do. Nobody else changes the table
  * meanwhile. */
 #include "import.h"
+#include "base.h"
 
 static const uint64_t WAIT_NS = 1000000;
 
-/* OK: taken over, or passed over because something as new is there. */
-static fkv_status take(shard *s, const fkv_scan_entry *e, const uint8_t *key, const uint8_t *value) {
+fkv_status import_entry(shard *s, const fkv_scan_entry *e, const uint8_t *key, const uint8_t *value, bool damaged) {
     table_op op = { .kind = e->version ? TABLE_PUT : TABLE_DELETE,
                     .space = e->space,
                     .key_bytes = e->key_bytes,
@@ -25,6 +25,7 @@ static fkv_status take(shard *s, const fkv_scan_entry *e, const uint8_t *key, co
     table_busy why;
     uint64_t present;
     fkv_status status = table_prepare(s->table, &op, &p, &present, &why);
+    if (status == FKV_OK && damaged) table_seal_damaged(s->table, &p);
     if (status == FKV_OK) table_commit(s->table, &p);
     return status == FKV_NOT_FOUND || status == FKV_VERSION_MISMATCH ? FKV_OK : status;
 }
@@ -34,7 +35,7 @@ static fkv_status run(shard *s, command *c) {
     const uint8_t *key, *value;
     for (uint32_t next = c->entries_at; wire_next_scan_entry(c->entries, c->entries_bytes, &next, &e, &key, &value);) {
         if (e.version && !value) return FKV_BAD_REQUEST;
-        fkv_status status = take(s, &e, key, value);
+        fkv_status status = import_entry(s, &e, key, value, false);
         if (status != FKV_OK) return status;
         c->entries_at = next;
     }
@@ -49,7 +50,7 @@ static void end(command *c, fkv_status status) {
 void imports_continue(shard *s) {
     while (!list_empty(&s->imports)) {
         command *c = LIST_OF(s->imports.next, command, importing);
-        fkv_status status = run(s, c);
+        fkv_status status = c->page ? base_compare(s, c) : run(s, c);
         s->touched = true;
         if (status == FKV_BUSY) {
             s->tick_ns = min_u64(s->tick_ns, s->w->now_ns + WAIT_NS);
@@ -65,13 +66,12 @@ void imports_end(shard *s, fkv_status why) {
 
 void import_begin(job *j) {
     command *c = (command *)j;
-    shard *s = c->w->stopping ? NULL : c->w->by_number[c->number];
-    bool takes = s && s->state == SHARD_OPEN && !s->copy;
-    if (!takes || s->durable) { /* what is taken over is in no log */
-        fkv_status why = takes ? FKV_UNSUPPORTED : s ? FKV_BUSY : c->w->stopping ? FKV_CLOSED : FKV_NOT_OWNER;
-        command_done(c, why, NULL);
+    shard *s = command_shard(c);
+    if (!s || s->state != SHARD_OPEN || s->copy || s->starting || s->basing) {
+        command_done(c, s ? FKV_BUSY : command_none(c), NULL);
         return;
     }
+    s->snapshot.owed = s->durable; /* what is taken over is in no log */
     list_push(&s->imports, &c->importing);
     imports_continue(s);
 }

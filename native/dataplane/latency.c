@@ -24,12 +24,13 @@ void latency_answered(const op *o) {
     w->answered[w->answered_count++] = (answered){ o->arrived_ns, fkv_ops[o->request.op].counted };
 }
 
+dataplane_latency latency_of(const fkv_histogram *h) {
+    return (dataplane_latency){ .count = h->count,
+                                .p50_ns = fkv_histogram_percentile(h, 0.5),
+                                .p99_ns = fkv_histogram_percentile(h, 0.99),
+                                .max_ns = h->max };
+}
+
 void latencies_get(const worker *w, dataplane_latency out[FKV_OP_COUNT]) {
-    for (int i = 0; i < FKV_OP_COUNT; i++) {
-        const fkv_histogram *h = &w->latency[i];
-        out[i] = (dataplane_latency){ .count = h->count,
-                                      .p50_ns = fkv_histogram_percentile(h, 0.5),
-                                      .p99_ns = fkv_histogram_percentile(h, 0.99),
-                                      .max_ns = h->max };
-    }
+    for (int i = 0; i < FKV_OP_COUNT; i++) out[i] = latency_of(&w->latency[i]);
 }

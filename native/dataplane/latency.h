@@ -6,6 +6,7 @@
 
 void latency_answered(const op *o); /* the last of its answer was handed to the transport */
 void latencies_settle(worker *w);   /* at the end of a turn */
+dataplane_latency latency_of(const fkv_histogram *h);
 void latencies_get(const worker *w, dataplane_latency out[FKV_OP_COUNT]);
 
 #endif

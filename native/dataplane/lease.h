@@ -4,7 +4,7 @@
 #include "../wire/wire.h"
 #include "worker.h"
 
-/* Each shard has two: leases of shards that copies join are short, and have the first. */
+/* Each shard has two: leases of shards that expect copies are short, and have the first. */
 static inline uint32_t lease_places(fkv_shard_range range) { return 2 * range.count; }
 
 /* Grants a lease for the served shards of `range` from place `at` on, at most `room` of them. Returns how many;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../base/assert.h"
+#include "base.h"
 #include "client.h"
 #include "copies.h"
 #include "durable.h"
@@ -17,6 +18,7 @@
 #include "memory.h"
 #include "op.h"
 #include "replicate.h"
+#include "snapshots.h"
 #include "stream.h"
 #include "transfer.h"
 #include "uplink.h"
@@ -34,29 +36,37 @@ static uint32_t free_slot(const worker *w) {
     return slot;
 }
 
+fkv_status shard_begins(shard *s, uint32_t epoch, uint64_t id) {
+    s->epoch = epoch;
+    s->incarnation = s->logged_as = id;
+    s->replica = (replica_owner){ .epoch = epoch, .min_in_sync = 1, .in_sync = 1, .log = { .kept = s->durable } };
+    for (int i = 0; i < REPLICA_PEERS; i++) copies_place(s, i, 0);
+    s->logging = (shard_logging){ 0 };
+    s->snapshot = (shard_snapshot){ 0 };
+    list_init(&s->logging.behind);
+    list_init(&s->snapshot.wanted);
+    list_init(&s->snapshot.asking);
+    list_init(&s->snapshot.waiting);
+    bool had_owner = epoch > DATAPLANE_EPOCH_FIRST;
+    return dedup_open_slot(&s->w->dedup, s->slot, had_owner, s->w->now_ns) == 0 ? FKV_OK : FKV_NO_MEMORY;
+}
+
 static fkv_status make(worker *w, command *c, shard **out) {
     shard *s = *out = calloc(1, sizeof *s);
     if (!s) return FKV_NO_MEMORY;
-    *s = (shard){
-        .w = w,
-        .number = c->number,
-        .epoch = c->open.epoch,
-        .slot = free_slot(w),
-        .incarnation = c->open.incarnation,
-        .names = c->open.incarnation,
-        .durable = c->open.durable,
-        .replica = { .epoch = c->open.epoch, .min_in_sync = 1, .in_sync = 1, .log = { .kept = c->open.durable } },
-        .tick_ns = UINT64_MAX
-    };
-    for (int i = 0; i < REPLICA_PEERS; i++) copies_place(s, i, 0);
+    *s = (shard){ .w = w,
+                  .number = c->number,
+                  .slot = free_slot(w),
+                  .names = c->open.incarnation,
+                  .durable = c->open.durable,
+                  .tick_ns = UINT64_MAX };
     list_init(&s->of_worker);
     list_init(&s->unacked);
     list_init(&s->bulks);
     list_init(&s->feeds);
     list_init(&s->feeding);
     list_init(&s->imports);
-    list_init(&s->logging.behind);
-    if (dedup_open_slot(&w->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, w->now_ns) != 0) return FKV_NO_MEMORY;
+    if (shard_begins(s, c->open.epoch, c->open.incarnation) != FKV_OK) return FKV_NO_MEMORY;
     table_config t = memory_table_config(w->d, &c->open, s);
     fkv_status status = table_create(&t, &s->table);
     if (status != FKV_OK) return status;
@@ -96,19 +106,31 @@ static void end_call(command **of, fkv_status status) {
     if (c) command_done(c, status, NULL);
 }
 
-static fkv_status serve_now(shard *s) {
+/* A shard that is no copy, and was not served yet. Until now an earlier owner may have made changes, however long ago the
+ * shard was opened here. */
+static fkv_status begin_epoch(shard *s) {
     worker *w = s->w;
-    if (s->state == SHARD_OPEN && !s->copy) {
-        /* Until now an earlier owner may have made changes, however long ago the shard was opened here. */
-        if (dedup_open_slot(&w->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, w->now_ns) != 0) return FKV_NO_MEMORY;
-        if (s->durable) durable_begins(s);
+    imports_end(s, FKV_BUSY);
+    if (dedup_open_slot(&w->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, w->now_ns) != 0) return FKV_NO_MEMORY;
+    if (s->snapshot.owed) {
+        /* What was taken over counts as a record: without the snapshot the log that goes on behind it is no copy's. */
+        s->replica.last = s->replica.committed = s->logging.appended = 1;
+        snapshots_owe(s);
     }
+    if (s->durable) durable_begins(s);
+    return FKV_OK;
+}
+
+static fkv_status serve_now(shard *s) {
     imports_end(s, FKV_BUSY);
     end_call(&s->pausing, FKV_BUSY);
+    end_call(&s->stepping_down, FKV_BUSY);
     handover_end(s, FKV_BUSY);
     s->state = SHARD_SERVING;
     return FKV_OK;
 }
+
+static bool may_serve(const shard *s) { return replicate_may_serve(s) && !s->snapshot.owed; }
 
 void shard_serve(job *j) {
     command *c = (command *)j;
@@ -116,7 +138,8 @@ void shard_serve(job *j) {
     fkv_status status = !s                                                                         ? command_none(c)
                         : s->state == SHARD_CLOSING || s->starting || (s->copy && !s->copy->leads) ? FKV_BUSY
                                                                                                    : FKV_OK;
-    if (status == FKV_OK && !replicate_may_serve(s)) {
+    if (status == FKV_OK && s->state == SHARD_OPEN && !s->copy) status = begin_epoch(s);
+    if (status == FKV_OK && !may_serve(s)) {
         s->starting = c;
         s->attended = true;
         return;
@@ -181,9 +204,12 @@ void shard_close(job *j) {
     end_call(&s->pausing, FKV_BUSY);
     end_call(&s->starting, FKV_ABORTED);
     end_call(&s->following, FKV_ABORTED);
+    end_call(&s->basing, FKV_ABORTED);
+    end_call(&s->stepping_down, FKV_ABORTED);
     handover_end(s, FKV_ABORTED);
     copies_end(s, FKV_ABORTED);
     imports_end(s, FKV_SHARD_CLOSED);
+    snapshots_end(s);
     replicate_end(s);
     if (s->copy) uplink_leave(s->copy);
     shard_refuses(s, FKV_SHARD_CLOSED);
@@ -214,7 +240,7 @@ static bool quiet(const worker *w, const shard *s) { return s->held == 0 && w->n
 /* No op is about it any more: they were refused when it began to close, and the lists are empty. */
 static void finish_close(worker *w, shard *s) {
     fkv_assert(s->closing && s->held == 0 && s->quarantined == 0);
-    copies_joins(s, false);
+    copies_expect_none(s);
     list_remove(&s->of_worker);
     w->by_number[s->number] = NULL;
     w->slot_taken[s->slot] = false;
@@ -227,12 +253,18 @@ static void finish_close(worker *w, shard *s) {
 /* What is looked at in each turn. Most shards have nothing of the kind. */
 static __attribute__((noinline)) void attend(worker *w, shard *s) {
     if (s->pausing && quiet(w, s) && all_committed(s)) end_call(&s->pausing, FKV_OK);
-    if (s->starting && replicate_may_serve(s)) end_call(&s->starting, serve_now(s));
+    if (s->starting && may_serve(s)) end_call(&s->starting, serve_now(s));
     if (s->following && w->now_ns >= s->following_until_ns) end_call(&s->following, FKV_TIMEOUT);
     if (s->log.ring) change_log_rest(&s->log, w->now_ns);
     if (s->handing) handover_watch(s);
-    if (s->backups) copies_watch(s);
-    s->attended = s->pausing || s->starting || s->following || s->handing || s->log.ring || s->backups;
+    if (s->stepping_down) handover_watch_step_down(s);
+    if (s->basing) base_watch(s);
+    if (s->backups)
+        copies_watch(s);
+    else
+        copies_expect(s);
+    s->attended = s->pausing || s->starting || s->following || s->handing || s->stepping_down || s->basing ||
+                  s->log.ring || s->backups || s->expects;
 }
 
 static uint64_t next_tick(worker *w, shard *s, bool more) {
@@ -275,10 +307,11 @@ uint64_t shards_deadline(const worker *w) {
         bool waits = s->held || s->wanted; /* what ends that also ends the sleep */
         for (const segment *r = s->lingering; r; r = r->next) at = min_u64(at, r->free_at_ns);
         if (s->pausing && !s->held) at = min_u64(at, max_u64(s->lease_until_ns, w->now_ns + 1));
-        if (s->starting) at = min_u64(at, max_u64(s->copy->place.granted_until_ns, w->now_ns + 1));
+        if (s->starting && !s->snapshot.owed) at = min_u64(at, max_u64(s->copy->place.granted_until_ns, w->now_ns + 1));
         if (s->following) at = min_u64(at, s->following_until_ns);
         if (s->copy && s->state != SHARD_CLOSING) at = min_u64(at, s->copy->scrub_ns);
         if (s->handing && s->state != SHARD_CLOSING) at = min_u64(at, handover_deadline(s));
+        if (s->stepping_down) at = min_u64(at, handover_step_down_deadline(s));
         if (s->backups && s->state != SHARD_CLOSING) at = min_u64(at, copies_deadline(s));
         if (s->state != SHARD_CLOSING) at = min_u64(at, change_log_idle_ns(&s->log));
         at = min_u64(at, s->state != SHARD_CLOSING ? s->tick_ns : waits ? UINT64_MAX : s->lease_until_ns);
@@ -294,8 +327,11 @@ void shards_end(worker *w) {
         end_call(&s->pausing, FKV_CLOSED);
         end_call(&s->starting, FKV_CLOSED);
         end_call(&s->following, FKV_CLOSED);
+        end_call(&s->basing, FKV_CLOSED);
         end_call(&s->handing, FKV_CLOSED);
+        end_call(&s->stepping_down, FKV_CLOSED);
         copies_end(s, FKV_CLOSED);
+        snapshots_leave(s, FKV_CLOSED);
         imports_end(s, FKV_CLOSED);
         shard_free(s);
     }

@@ -11,6 +11,9 @@ void shard_layout(job *j);
 void shard_seal(job *j);
 void shard_pause(job *j);
 
+/* In this epoch, under this id, nothing was logged, noted or promised of what is in its table. */
+fkv_status shard_begins(shard *s, uint32_t epoch, uint64_t id);
+
 /* Nothing of it is answered any more: what streams or is on its way ends. What waits goes on to wait. */
 void shard_stops(shard *s);
 /* What waits is answered so. */

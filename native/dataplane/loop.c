@@ -14,8 +14,8 @@
  * After each step that may have put ops on the worker's lists, run_all drains them: shards and connections go only when
  * the lists are empty.
  *
- * A thread with nothing to do polls for spin_us more, then sleeps on one epoll descriptor until a queue or its mailbox
- * wakes it or the next deadline has come; when nothing is pending there is no deadline. */
+ * A thread with nothing to do polls for as long as that helps (base/poller.h), then sleeps on one epoll descriptor until
+ * a queue or its mailbox wakes it or the next deadline has come; when nothing is pending there is no deadline. */
 #include "loop.h"
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +25,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "../base/clock.h"
-#include "../base/pause.h"
 #include "client.h"
 #include "connection.h"
 #include "downlink.h"
@@ -155,7 +154,7 @@ static void wait_for_events(worker *w, uint64_t until_ns) {
         ms = left > 3600000000000u ? 3600000 : (int)((left + 999999) / 1000000);
     }
     struct epoll_event e[FAB_PROVIDER_COUNT];
-    w->stats.sleeps++;
+    poller_sleeps(&w->poller);
     int n = epoll_wait(w->epoll, e, FAB_PROVIDER_COUNT, ms);
     for (int i = 0; i < n; i++)
         if (e[i].data.ptr == &w->box) mailbox_sleep(&w->box);
@@ -165,8 +164,9 @@ static void sleep_if_idle(worker *w) {
     if (unfinished(w)) return;
     uint64_t until = next_deadline(w);
     if (until <= w->now_ns) return;
-    if (w->now_ns - w->busy_ns < (uint64_t)w->d->c.spin_us * 1000u) {
-        fkv_pause();
+    poll_step step = poller_nothing(&w->poller, w->now_ns);
+    if (step != POLL_SLEEP) {
+        poller_step(step);
         return;
     }
     for (int i = 0; i < w->polled_count; i++)
@@ -203,6 +203,7 @@ static void end_clients(worker *w) {
     }
     for (fkv_list *l = w->shards.next; l != &w->shards; l = l->next) replicate_end(LIST_OF(l, shard, of_worker));
     run_all(w);
+    durable_sync_all(w);
 }
 
 static void end(worker *w) {
@@ -217,11 +218,12 @@ static void *worker_main(void *arg) {
     snprintf(name, sizeof name, "farkv-data-%u", w->number & 0xff);
     pthread_setname_np(pthread_self(), name);
     w->stats.thread_id = (uint32_t)syscall(SYS_gettid);
-    w->busy_ns = fkv_now_ns();
+    poller_init(&w->poller, w->d->c.polling, fkv_now_ns());
+    w->poller.chain = true;
     w->wall_ms = fkv_wall_ms();
     while (!w->stopping) {
         if (worker_turn(w))
-            w->busy_ns = w->now_ns;
+            poller_found(&w->poller, w->now_ns);
         else
             sleep_if_idle(w);
     }
@@ -308,5 +310,6 @@ void worker_free(worker *w) {
     free(w->by_number);
     free(w->slot_taken);
     free(w->scratch);
+    free(w->made);
     free(w);
 }

@@ -42,7 +42,8 @@ op *op_new(client *c) {
     op *o = w->free_ops;
     w->free_ops = o->next_follower;
     o->state = OP_ARRIVED;
-    o->recorded = o->streams = o->quarantined = o->aside = o->fed = o->held = o->replicated = false;
+    o->recorded = o->streams = o->quarantined = o->aside = o->fed = o->held = o->replicated = o->removes = false;
+    o->announced = o->pulled = 0;
     o->starved_ns = 0;
     o->worker = w;
     o->client = c;

@@ -51,6 +51,7 @@ struct op {
     bool fed;          /* being tried again after it waited for memory */
     bool held;         /* prepared in the table, and not committed: counted in shard.held */
     bool replicated;   /* backups may have its record */
+    bool removes;      /* it derives, and no entry is what it leaves */
     fkv_status status; /* OP_ENDS: its outcome */
     worker *worker;
     client *client; /* NULL when the connection has gone */
@@ -70,6 +71,7 @@ struct op {
     uint64_t stream_checked_ns; /* GET: the entry was in the table then */
     const uint8_t *stream_value;
     uint32_t stream_at, stream_end;
+    uint32_t value_bytes; /* a change, once it is admitted: of the value that it leaves */
     table_prepared prepared;
     uint64_t lsn;              /* of its record, once it is prepared; where it is pulled, once it was */
     uint8_t announced, pulled; /* OP_IS_PULLED, and after that: to which backups, by which; see bulk.c */
@@ -79,6 +81,9 @@ struct op {
 
 /* Whether it waits for something and has not taken effect. */
 static inline bool op_waits(const op *o) { return o->state >= OP_RUNNABLE && o->state <= OP_WAITS_MEMORY; }
+
+/* Whether it leaves an entry. */
+static inline bool op_writes(const op *o) { return fkv_op_writes(o->request.op) && !o->removes; }
 
 /* What came of an attempt to prepare or read. */
 /* ended; prepared; has to wait for that */

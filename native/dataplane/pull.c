@@ -199,7 +199,7 @@ static void prepare(pull *x) {
         break;
     case FKV_BUSY: x->shard->tick_ns = min_u64(x->shard->tick_ns, x->shard->w->now_ns + WAIT_NS); break;
     case FKV_TABLE_FULL: tell(x, FKV_TABLE_FULL); break;
-    default: b->failed = s; break;
+    default: backup_fails(b, s); break;
     }
 }
 
@@ -352,9 +352,9 @@ bool puller_step(puller *p, fab_conn *c, const pull_out *out) {
 backup_result pull_take(backup *b, uint64_t version, backup_record *out) {
     pull *x = find(b, version);
     if (!x) return BACKUP_ANEW;
-    prepare(x);                                 /* all that came before it was taken */
-    if (x->said != FKV_OK) b->failed = x->said; /* it has a number: it can not be refused */
+    prepare(x); /* all that came before it was taken */
     if (b->failed != FKV_OK) return BACKUP_FAILED;
+    if (x->said != FKV_OK) return backup_fails(b, x->said); /* it has a number: it can not be refused */
     if (!x->whole || !x->right) return BACKUP_WAITS;
     *out = x->r;
     x->shard->held--;

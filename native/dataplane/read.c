@@ -9,7 +9,11 @@
 #include "stream.h"
 #include "worker.h"
 
+enum { SEEN_MOST = 1024 }; /* entries that one SCAN or TALLY looks at: some 0.2 ms */
 enum { SCAN_CHAINS_MIN = 16, SCAN_VALUES_ROOM = 128 << 10 };
+/* For a server that copies: a larger value is cheaper READ, and a page with smaller ones has as many entries as one
+ * without values, so it is made in as short a turn. */
+enum { COPY_VALUE_MAX = 512, COPY_PAGE_BYTES = 32 << 10 };
 /* A chain is serialised whole: its keys without values fit behind everything that was let in before. */
 static_assert(SCAN_VALUES_ROOM + FKV_CHAIN_MAX * FKV_SLOTS * (sizeof(fkv_scan_entry) + FKV_KEY_MAX) <=
                   FKV_SCAN_STEP_MAX,
@@ -33,6 +37,9 @@ attempt_result read_attempt(op *o) {
     }
     fkv_status s = table_get(o->shard->table, r->space, o->key, r->key_bytes, o->hash, &e, &why);
     if (s == FKV_BUSY) return ATTEMPT_KEY;
+    /* READs of it failed too. A reply has no checksum of its value: whoever got damaged bytes would take them for good
+     * ones, and a copy or a backup would give them a good checksum. */
+    if (s == FKV_OK && !table_is_whole(&e)) s = FKV_CORRUPT;
     if (s != FKV_OK) {
         op_ends(o, s);
         return ATTEMPT_DONE;
@@ -50,51 +57,108 @@ attempt_result read_attempt(op *o) {
 
 typedef struct scan_out {
     uint8_t *bytes;
-    uint32_t at, entries, value_max; /* value_max: an entry with its value must fit one message */
-    bool values, spaces;             /* spaces: of every namespace, and of each entry its own */
+    uint32_t at, entries, entry_max, value_max; /* entry_max: with its value an entry must fit one message */
+    bool values, checked; /* what is damaged here goes without its value; checked: with a checksum */
+    bool spaces;          /* of every namespace, and of each entry its own */
+    const op *of;         /* whose key is a prefix; NULL: every key */
+    uint32_t seen;        /* entries that were looked at */
 } scan_out;
+
+static scan_out scan_of(const op *o) {
+    bool copy = o->request.flags & FKV_REQUEST_SCAN_COPY;
+    return (scan_out){ .bytes = o->worker->scratch,
+                       .values = o->request.flags & FKV_REQUEST_SCAN_VALUES,
+                       .checked = copy,
+                       .spaces = copy || o->request.flags & FKV_REQUEST_SCAN_SPACES,
+                       .entry_max = (uint32_t)min_u64(stream_body_max(o->client), FKV_SCAN_REPLY_MAX),
+                       .value_max = copy ? COPY_VALUE_MAX : UINT32_MAX };
+}
+
+/* The value that goes with it, and its checksum. */
+static uint32_t value_room(const scan_out *out, const table_entry *e, uint32_t fixed) {
+    uint32_t bytes = e->value_bytes + (out->checked ? FKV_SCAN_CHECK_BYTES : 0);
+    bool fits = e->value_bytes <= out->value_max && fixed + (uint64_t)bytes <= out->entry_max &&
+                out->at + fixed + bytes <= SCAN_VALUES_ROOM;
+    return fits ? bytes : UINT32_MAX;
+}
+
+static bool is_asked_for(const op *o, const table_entry *e) {
+    uint32_t n = o->request.key_bytes;
+    return n == 0 || (e->key_bytes >= n && memcmp(e->key, o->key, n) == 0);
+}
 
 static void emit(void *ctx, const table_entry *e) {
     scan_out *out = ctx;
-    uint32_t fixed = (uint32_t)sizeof(fkv_scan_entry) + e->key_bytes;
-    bool value = out->values && e->value_bytes <= out->value_max - fixed &&
-                 out->at + fixed + e->value_bytes <= SCAN_VALUES_ROOM;
+    out->seen++;
+    if (out->of && !is_asked_for(out->of, e)) return;
+    uint32_t fixed = (uint32_t)sizeof(fkv_scan_entry) + e->key_bytes, room = value_room(out, e, fixed);
+    bool value = out->values && e->value && room != UINT32_MAX && table_is_whole(e);
     fkv_scan_entry s = { .version = e->version,
                          .expiry_ms = e->expiry_ms,
                          .value_bytes = e->value_bytes,
                          .user_flags = e->user_flags,
                          .key_bytes = e->key_bytes,
                          .codec = e->codec,
-                         .has_value = value,
+                         .has_value = !value         ? FKV_SCAN_VALUE_NONE
+                                      : out->checked ? FKV_SCAN_VALUE_CHECKED
+                                                     : FKV_SCAN_VALUE_PLAIN,
                          .space = out->spaces ? e->space : 0 };
-    memcpy(out->bytes + out->at, &s, sizeof s);
-    memcpy(out->bytes + out->at + sizeof s, e->key, e->key_bytes);
-    if (value) memcpy(out->bytes + out->at + fixed, e->value, e->value_bytes);
-    out->at += fixed + (value ? e->value_bytes : 0);
+    uint8_t *to = out->bytes + out->at;
+    memcpy(to, &s, sizeof s);
+    memcpy(to + sizeof s, e->key, e->key_bytes);
+    if (value) memcpy(to + fixed, e->value, e->value_bytes);
+    if (value && out->checked) wire_put_scan_check(to + fixed + e->value_bytes, &s, e->key, e->value);
+    out->at += fixed + (value ? room : 0);
     out->entries++;
 }
 
-/* Bounded by chains too: a namespace of few entries in a large table takes several requests, each with few entries or
- * none. The SCANs of one turn share such a bound, so that many of them hold up others hardly longer than one; each gets
- * on a little. */
+/* How many chains a walk may see; what it saw is to be told by `walked`. */
+static uint32_t may_walk(const worker *w) { return (uint32_t)max_u64(w->scan_chains, SCAN_CHAINS_MIN); }
+static void walked(worker *w, uint32_t chains) { w->scan_chains -= (uint32_t)min_u64(w->scan_chains, chains); }
+
+/* Bounded by the entries that it looks at, and by chains too: a prefix or a namespace of few entries in a large table
+ * takes several requests, each with few entries or none. The SCANs of one turn share such a bound, so that many of them
+ * hold up others hardly longer than one; each gets on a little. */
 void read_scan(op *o) {
     bool copy = o->request.flags & FKV_REQUEST_SCAN_COPY;
     if ((copy ? shard_copy_status(o->worker, o->shard) : shard_status(o->worker, o->shard)) != FKV_OK) {
         op_ends(o, FKV_SHARD_CLOSED);
         return;
     }
-    scan_out out = { .bytes = o->worker->scratch,
-                     .values = o->request.flags & FKV_REQUEST_SCAN_VALUES,
-                     .spaces = copy || o->request.flags & FKV_REQUEST_SCAN_SPACES,
-                     .value_max = (uint32_t)min_u64(stream_body_max(o->client), FKV_SCAN_REPLY_MAX) };
+    scan_out out = scan_of(o);
+    out.of = o;
     uint64_t cursor = o->request.expected;
-    uint32_t chains = 0, most = (uint32_t)max_u64(o->worker->scan_chains, SCAN_CHAINS_MIN);
+    uint32_t bytes_most = copy && out.values ? COPY_PAGE_BYTES : FKV_SCAN_REPLY_MAX;
+    uint32_t chains = 0, most = may_walk(o->worker);
     do table_scan(o->shard->table, out.spaces ? TABLE_EVERY_NAMESPACE : o->request.space, &cursor, emit, &out);
-    while (cursor && out.entries < o->request.value_bytes && out.at < FKV_SCAN_REPLY_MAX && ++chains < most);
-    o->worker->scan_chains -= (uint32_t)min_u64(o->worker->scan_chains, chains);
+    while (cursor && out.entries < o->request.value_bytes && out.at < bytes_most && out.seen < SEEN_MOST &&
+           ++chains < most);
+    walked(o->worker, chains);
     o->reply.version = cursor;
     o->stream_bytes = out.bytes;
     streams(o, out.at);
+}
+
+static void tally(void *ctx, const table_entry *e) {
+    scan_out *out = ctx;
+    out->seen++;
+    out->entries += is_asked_for(out->of, e);
+}
+
+void read_tally(op *o) {
+    if (shard_status(o->worker, o->shard) != FKV_OK) {
+        op_ends(o, FKV_SHARD_CLOSED);
+        return;
+    }
+    scan_out out = { .of = o };
+    uint64_t cursor = o->request.expected;
+    uint32_t chains = 0, most = may_walk(o->worker);
+    do table_scan(o->shard->table, o->request.space, &cursor, tally, &out);
+    while (cursor && out.seen < SEEN_MOST && ++chains < most);
+    walked(o->worker, chains);
+    o->reply.version = cursor;
+    o->reply.expiry_ms = out.entries;
+    op_ends(o, FKV_OK);
 }
 
 /* ---- the place at which a copy joins ---- */
@@ -160,7 +224,7 @@ void read_changed(op *o) {
         return;
     }
     bool joins = o->request.flags & FKV_REQUEST_SCAN_FROM_HERE;
-    scan_out out = { .bytes = o->worker->scratch, .spaces = true };
+    scan_out out = scan_of(o);
     uint32_t most = joins ? SCAN_VALUES_ROOM / 2 : FKV_SCAN_REPLY_MAX;
     changed_key k;
     while (out.entries < o->request.value_bytes && out.at < most && change_log_next(&s->log, &place, &k)) {

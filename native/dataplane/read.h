@@ -5,6 +5,7 @@
 
 attempt_result read_attempt(op *o); /* GET */
 void read_scan(op *o);
+void read_tally(op *o);
 void read_changed(op *o); /* SCAN of the log of changes */
 void read_layout(op *o);
 void read_leases(op *o);

@@ -37,10 +37,14 @@ typedef struct replica_log {
     uint32_t kept;   /* 0: the shard is not durable, and nothing waits for a log */
     uint32_t epoch;  /* whose beginning is on the disk; 0: none's */
     uint64_t logged; /* in that epoch */
+    /* Records up to here are in the log's buffer, and an owner without other copies does not wait for the disk. 0: it
+     * does. Nobody else counts by this number, and no snapshot. */
+    uint64_t buffered;
 } replica_log;
 /* A section is on the disk: `count` records from `first` on; none: the beginning of the epoch before record `first`, or
  * what that one has in front of it. */
 static inline void replica_logged(replica_log *l, uint32_t epoch, uint64_t first, uint32_t count) {
+    if (l->epoch != epoch) l->buffered = 0; /* of the epoch before: some of that may have been dropped */
     l->epoch = epoch;
     l->logged = first + count - 1;
 }
@@ -117,14 +121,16 @@ typedef struct replica_owner {
     replica_peer peer[REPLICA_PEERS];
 } replica_owner;
 
+/* Whether no other copy is known to the owner, in sync or joining: what it has lost then nobody else has. */
+bool replica_is_alone(const replica_owner *o);
 /* The copy becomes the owner, by this config. It commits nothing before every copy in sync has acknowledged anew, and
- * may answer, and draw records, when replica_took_over says so. */
+ * may answer, and draw records, when replica_took_over says so. Who joins by it may go on with what it has. */
 void replica_lead(replica_owner *o, replica_backup *own, const replica_config *c);
 bool replica_took_over(const replica_owner *o, const replica_backup *own, uint64_t now_ns);
 /* The copy is given the shard, in this epoch, by the owner that it follows, which has served, is relied on no more, and has
  * committed all. Before replica_lead. False: it has followed another one, and takes the shard over as ever. */
 bool replica_handed(replica_backup *own, uint32_t epoch);
-/* The owner is one no more: its place in the log goes back into its copy. */
+/* The owner is one no more: its place in the log goes back into its copy, with what is prepared and not committed. */
 void replica_step_down(const replica_owner *o, replica_backup *own);
 
 /* Its place in `peer`; -1: it is unknown. */
@@ -145,9 +151,13 @@ uint64_t replica_right(const replica_owner *o, uint64_t leader_ns);
 /* A copy on its way to being in sync: join, require, propose; then the metadata decides. Each is false when the peer
  * does not stand where it has to, or there is no place. */
 bool replica_join(replica_owner *o, uint64_t id);
-/* every lease that clients have now ends by client_leases_ns */
+/* Which follows in this epoch. Every lease that clients have now ends by client_leases_ns. */
 bool replica_require(replica_owner *o, uint64_t id, uint64_t client_leases_ns);
 bool replica_propose(replica_owner *o, uint64_t id, uint64_t now_ns); /* false too: not yet */
+/* Whether this copy, which followed an owner of that epoch last, may go on from there. One that joins may not after an
+ * epoch that it has missed: under that epoch's numbers it may have records of an earlier owner. Its owner of the epoch
+ * before had every copy in sync follow it before it drew any, and one of those is the owner now. */
+bool replica_goes_on(const replica_owner *o, uint64_t id, uint32_t epoch);
 /* It is not wanted any more. False: the metadata has been asked for it, and decides. */
 bool replica_drop(replica_owner *o, uint64_t id);
 /* A later config of the same epoch was applied: only now is a removed copy let go of, and an addition that was

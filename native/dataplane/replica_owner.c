@@ -55,6 +55,8 @@ void replica_lead(replica_owner *o, replica_backup *own, const replica_config *c
                           .inherited = own->prepared,
                           .log = own->log };
     for (uint32_t i = 0; i < c->peers; i++) o->peer[i] = (replica_peer){ .id = c->id[i], .standing = REPLICA_IN_SYNC };
+    for (uint32_t i = 0; i < c->eligible; i++) replica_join(o, c->eligible_id[i]);
+    for (uint32_t i = 0; i < c->joining; i++) replica_join(o, c->joining_id[i]);
 }
 
 /* Every copy in sync follows it before it draws a record. Else one could keep, through that epoch, a record of an owner
@@ -85,6 +87,12 @@ bool replica_waits(const replica_owner *o) {
     return waits;
 }
 
+bool replica_is_alone(const replica_owner *o) {
+    for (int i = 0; i < REPLICA_PEERS; i++)
+        if (o->peer[i].standing != REPLICA_NONE) return false;
+    return true;
+}
+
 bool replica_acked(replica_owner *o, uint64_t id, const replica_ack *a, uint64_t lease_ns) {
     replica_peer *p = find(o, id);
     if (!p || a->epoch != o->epoch || a->prepared > o->last) return false;
@@ -97,7 +105,9 @@ bool replica_acked(replica_owner *o, uint64_t id, const replica_ack *a, uint64_t
 /* What came with the shard is committed by however many copies there are: somebody may have READ it. */
 uint64_t replica_commit(replica_owner *o) {
     uint64_t to = replica_enough(o) ? o->last : min_of(o->last, o->inherited);
-    to = min_of(to, replica_on_disk(&o->log, o->epoch));
+    uint64_t counts = replica_on_disk(&o->log, o->epoch);
+    if (o->log.epoch == o->epoch && replica_is_alone(o) && o->log.buffered > counts) counts = o->log.buffered;
+    to = min_of(to, counts);
     for (int i = 0; i < REPLICA_PEERS; i++)
         if (is_required(&o->peer[i])) to = min_of(to, o->peer[i].prepared);
     if (to > o->committed) o->committed = to;
@@ -123,9 +133,14 @@ bool replica_join(replica_owner *o, uint64_t id) {
     return false;
 }
 
+bool replica_goes_on(const replica_owner *o, uint64_t id, uint32_t epoch) {
+    int i = replica_place(o, id);
+    return i >= 0 && epoch <= o->epoch && (is_required(&o->peer[i]) || epoch + 1 >= o->epoch);
+}
+
 bool replica_require(replica_owner *o, uint64_t id, uint64_t client_leases_ns) {
     replica_peer *p = find(o, id);
-    if (!p || p->standing != REPLICA_JOINS) return false;
+    if (!p || p->standing != REPLICA_JOINS || !p->follows) return false;
     p->standing = REPLICA_REQUIRED;
     p->settled_ns = client_leases_ns;
     return true;

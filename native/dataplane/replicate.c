@@ -16,6 +16,7 @@
 #include "durable.h"
 #include "feed.h"
 #include "op.h"
+#include "run.h"
 #include "suffix.h"
 #include "uplink.h"
 #include "worker.h"
@@ -23,11 +24,9 @@
 /* ---- drawn ---- */
 
 static bool has_message(const op *o) {
-    return !fkv_op_is(o->request.op, FKV_VALUED) || bulk_fits_message(o->request.key_bytes, o->request.value_bytes);
+    return !op_writes(o) || bulk_fits_message(o->request.key_bytes, o->value_bytes);
 }
-uint64_t replicate_room(const op *o) {
-    return record_room(fkv_op_is(o->request.op, FKV_VALUED), o->request.key_bytes, o->request.value_bytes);
-}
+uint64_t replicate_room(const op *o) { return record_room(op_writes(o), o->request.key_bytes, o->value_bytes); }
 
 /* At all: by copies that are enough, and have room. */
 static fkv_status can_be_made(const op *o) {
@@ -120,8 +119,8 @@ void replicate_logged(shard *s) { take_ready(s); }
 void replicate_count(shard *s) {
     s->backups = s->durable || replica_waits(&s->replica);
     for (int i = 0; i < REPLICA_PEERS; i++) s->backups |= s->replica.peer[i].standing != REPLICA_NONE;
-    s->attended |= s->backups;
-    if (!s->backups) copies_joins(s, false);
+    if (!s->backups) copies_expect(s);
+    s->attended |= s->backups || s->expects;
 }
 
 void replicate_changed(shard *s) {
@@ -148,14 +147,15 @@ void replicate_lead(shard *s, const replica_config *c) {
     replica_lead(&s->replica, &b->place, c);
     b->leads = true;
     if (s->durable) durable_begins(s);
-    b->scrub_ns = UINT64_MAX; /* readers see to that */
+    backup_commit(b, s->replica.committed); /* what was handed over is, all of it */
+    b->scrub_ns = UINT64_MAX;               /* readers see to that */
     s->drawn_bytes = 0;
     for (uint64_t lsn = b->applied + 1; lsn <= b->place.prepared; lsn++) {
         const backup_record *r = backup_record_at(b, lsn);
         const fkv_extent *e = r->prepared.extent;
         s->drawn_bytes += record_room(e != NULL, r->key_bytes, e ? e->value_bytes : 0);
     }
-    for (int i = 0; i < REPLICA_PEERS; i++) copies_place(s, i, 0); /* nothing is known of them until they follow */
+    copies_led(s, c);
     replicate_changed(s);
 }
 
@@ -181,4 +181,16 @@ void replicate_end(shard *s) {
         if (!has_message(o)) bulk_over(o);
         op_ends(o, FKV_UNDECIDED);
     }
+}
+
+void replicate_step_down(shard *s) {
+    while (!list_empty(&s->unacked)) {
+        op *o = LIST_OF(s->unacked.next, op, link);
+        fkv_record r = suffix_describe(o);
+        list_remove(&o->link);
+        if (!has_message(o)) bulk_over(o);
+        backup_keeps(s->copy, o->lsn, &r, &o->prepared);
+        run_let_go(o);
+    }
+    replicate_end(s);
 }

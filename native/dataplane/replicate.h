@@ -31,5 +31,7 @@ void replicate_count(shard *s); /* the same, but what may be committed now is le
 bool replicate_acked(shard *s, uint64_t id, const replica_ack *a, uint64_t lease_ns);
 /* The shard is closed here: what waits for backups is undecided. */
 void replicate_end(shard *s);
+/* It becomes a copy, which has room for them: so are these, and their records go on in it. */
+void replicate_step_down(shard *s);
 
 #endif

@@ -3,6 +3,7 @@
 #include "role.h"
 #include <stdlib.h>
 #include "replicate.h"
+#include "snapshots.h"
 
 static const uint64_t MS = 1000000, ANSWER_NS = 5000000000u; /* how long the first FOLLOW may take */
 
@@ -17,11 +18,13 @@ static fkv_status become_copy(shard *s, const copy_join *k) {
     const dataplane_join *at = &k->at;
     worker *w = s->w;
     replica_backup place = { .epoch = at->epoch, .prepared = at->lsn, .committed = at->lsn };
-    if (s->state != SHARD_OPEN || s->copy || !list_empty(&s->imports)) return FKV_BUSY;
+    if (s->state != SHARD_OPEN || s->copy || s->starting || !list_empty(&s->imports)) return FKV_BUSY;
     if (k->addresses == 0) return FKV_ADDRESS_INVALID;
+    if (at->epoch < s->epoch) return FKV_BAD_REQUEST; /* what is in the table may be of that one's */
     if (!backup_make(s, at->id, w->d->c.replica_lease_ms, &place)) return FKV_NO_MEMORY;
     for (uint32_t i = 0; i < k->sequences; i++)
         dedup_forget(&w->dedup, k->sequence[i].client, s->slot, k->sequence[i].sequence, w->now_ns);
+    if (s->durable) snapshots_owe(s);
     if (at->doubt_ms) dedup_doubt(&w->dedup, s->slot, w->now_ns + at->doubt_ms * MS);
     return uplink_follow(s->copy, k->address, k->addresses) ? FKV_OK : FKV_NO_MEMORY;
 }
@@ -43,12 +46,12 @@ void role_follow_owner(job *j) {
     command *c = (command *)j;
     shard *s = command_shard(c);
     const copy_join *k = c->join;
-    fkv_status status = !s                                                 ? command_none(c)
-                        : !s->copy                                         ? FKV_NOT_OWNER
-                        : s->state == SHARD_CLOSING || s->copy->leads      ? FKV_BUSY
-                        : k->addresses == 0                                ? FKV_ADDRESS_INVALID
-                        : uplink_follow(s->copy, k->address, k->addresses) ? FKV_OK
-                                                                           : FKV_NO_MEMORY;
+    fkv_status status = !s                                                         ? command_none(c)
+                        : !s->copy                                                 ? FKV_NOT_OWNER
+                        : s->state == SHARD_CLOSING || s->copy->leads || s->basing ? FKV_BUSY
+                        : k->addresses == 0                                        ? FKV_ADDRESS_INVALID
+                        : uplink_follow(s->copy, k->address, k->addresses)         ? FKV_OK
+                                                                                   : FKV_NO_MEMORY;
     command_done(c, status, NULL);
 }
 
@@ -56,11 +59,11 @@ void role_lead(job *j) {
     command *c = (command *)j;
     shard *s = command_shard(c);
     const copy_lead *k = c->lead;
-    fkv_status status = !s                                            ? command_none(c)
-                        : !s->copy                                    ? FKV_NOT_OWNER
-                        : s->state == SHARD_CLOSING || s->copy->leads ? FKV_BUSY
-                        : k->config.epoch <= s->copy->place.epoch     ? FKV_BAD_REQUEST
-                                                                      : FKV_OK;
+    fkv_status status = !s                                                         ? command_none(c)
+                        : !s->copy                                                 ? FKV_NOT_OWNER
+                        : s->state == SHARD_CLOSING || s->copy->leads || s->basing ? FKV_BUSY
+                        : k->config.epoch <= s->copy->place.epoch                  ? FKV_BAD_REQUEST
+                                                                                   : FKV_OK;
     dataplane_layout *l = NULL;
     if (status == FKV_OK) {
         role_answered(s, FKV_ABORTED);

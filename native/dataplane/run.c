@@ -13,9 +13,11 @@
 #include "run.h"
 #include "../base/assert.h"
 #include "../base/clock.h"
+#include "../table/words.h"
 #include "client.h"
 #include "connection.h"
 #include "copies.h"
+#include "derive.h"
 #include "op.h"
 #include "read.h"
 #include "replicate.h"
@@ -24,6 +26,7 @@
 #include "transfer.h"
 #include "wait.h"
 
+enum { COPIED_AT_ONCE = 64 << 10 };       /* of a present value, by the worker; more by the copier */
 static const uint64_t TICK_NS = 10000000; /* a shard that was changed gets its background work this much later */
 
 /* ---- recognised or new ---- */
@@ -77,15 +80,61 @@ static attempt_result ended(op *o, fkv_status s) {
     return ATTEMPT_DONE;
 }
 
+/* The present entry, and what is to be made of it. Nothing comes between this look and the table's prepare: it is one
+ * thread, and a key that has a prepared change is waited for. HELD: *d is it. */
+static attempt_result look(op *o, derived *d) {
+    const fkv_request *r = &o->request;
+    table_entry e;
+    table_busy why;
+    fkv_status s = table_get(o->shard->table, r->space, o->key, r->key_bytes, o->hash, &e, &why);
+    if (s == FKV_BUSY) return ATTEMPT_KEY;
+    if (s == FKV_OK && !table_is_whole(&e)) s = FKV_CORRUPT; /* what is made of it would have a good checksum */
+    if (s != FKV_OK && s != FKV_NOT_FOUND) return ended(o, s);
+    s = derive(o, s == FKV_OK ? &e : NULL, d);
+    if (s != FKV_OK) {
+        if (s == FKV_NOT_INTEGER) o->reply.expiry_ms = d->answer;
+        return ended(o, s);
+    }
+    o->value_bytes = d->kept + d->tail_bytes;
+    o->removes = d->removes;
+    return ATTEMPT_HELD;
+}
+static void be_derived(table_op *t, const derived *d) {
+    t->kind = d->removes ? TABLE_DELETE : TABLE_PUT;
+    t->codec = d->codec;
+    t->user_flags = d->user_flags;
+    t->expiry_ms = d->expiry_ms;
+    t->expected_version = 0;
+    t->value = d->kept ? NULL : d->tail;
+    t->value_bytes = d->kept + d->tail_bytes;
+}
+/* It is prepared. What is kept of a large value is copied by the copier, from the present extent, which stays as long as
+ * the key is prepared. */
+static fkv_status make_derived(op *o, const derived *d) {
+    o->reply.expiry_ms = d->answer;
+    if (!d->kept) return FKV_OK;
+    fkv_copy_in(o->prepared.value + d->kept, d->tail, d->tail_bytes);
+    if (d->kept > COPIED_AT_ONCE) return transfer_keep(o, d->present, d->kept);
+    fkv_copy_in(o->prepared.value, d->present, d->kept);
+    table_seal(o->shard->table, &o->prepared);
+    return FKV_OK;
+}
+
 static attempt_result prepare(op *o) {
     const fkv_request *r = &o->request;
-    bool large = r->flags & FKV_REQUEST_RENDEZVOUS, fed = o->fed;
+    bool large = r->flags & FKV_REQUEST_RENDEZVOUS, derives = fkv_op_is(r->op, FKV_DERIVES), fed = o->fed;
+    derived d;
     o->fed = false;
     if (shard_hands(o->shard)) return ATTEMPT_MEMORY;
     if (shard_status(o->worker, o->shard) != FKV_OK) return ended(o, FKV_SHARD_CLOSED);
     /* After it was looked at what is remembered: what was done already is answered so. The client asks again, its next
      * owner too. */
     if (o->shard->sealed_for) return ended(o, FKV_BUSY);
+    o->value_bytes = r->value_bytes;
+    if (derives) {
+        attempt_result looked = look(o, &d);
+        if (looked != ATTEMPT_HELD) return looked;
+    }
     if (o->shard->backups) {
         fkv_status admitted = replicate_admits(o);
         if (admitted == FKV_BUSY) return ATTEMPT_MEMORY;
@@ -97,10 +146,12 @@ static attempt_result prepare(op *o) {
         return ATTEMPT_MEMORY;
     }
     if (large && !transfer_admit(o->client, r->value_bytes)) return ATTEMPT_MEMORY;
+    if (derives && d.kept > COPIED_AT_ONCE && !transfer_admit(o->client, d.kept)) return ATTEMPT_MEMORY;
     table_op t = { .kind = table_kind(r->op),
                    .space = r->space,
                    .key_bytes = r->key_bytes,
                    .codec = r->codec,
+                   .keeps_expiry = r->flags & FKV_REQUEST_KEEP_EXPIRY,
                    .key = o->key,
                    .hash = o->hash,
                    .value = large ? NULL : o->body,
@@ -108,6 +159,7 @@ static attempt_result prepare(op *o) {
                    .user_flags = r->user_flags,
                    .expiry_ms = r->expiry,
                    .expected_version = r->expected };
+    if (derives) be_derived(&t, &d);
     table_busy why = TABLE_BUSY_KEY;
     uint64_t present = 0;
     fkv_status s = table_prepare(o->shard->table, &t, &o->prepared, &present, &why);
@@ -121,13 +173,13 @@ static attempt_result prepare(op *o) {
     o->held = true;
     o->shard->held++;
     list_remove(&o->timed);
-    s = large ? transfer_begin(o) : FKV_OK;
+    s = large ? transfer_begin(o) : derives ? make_derived(o, &d) : FKV_OK;
     if (s != FKV_OK) {
         op_fails_alone(o, s);
         return ATTEMPT_DONE;
     }
     op_release(o);
-    if (!large) op_prepared(o);
+    if (!o->transfer) op_prepared(o);
     return ATTEMPT_HELD;
 }
 
@@ -193,6 +245,7 @@ static void run(op *o) {
     case FKV_OP_LEASE: read_leases(o); break;
     case FKV_OP_LAYOUT: read_layout(o); break;
     case FKV_OP_SCAN: run_scan(o); break;
+    case FKV_OP_TALLY: read_tally(o); break;
     case FKV_OP_GET: attempt_first(o); break;
     case FKV_OP_RENEW: op_ends(o, client_renew(o->client, o->body)); break;
     default:
@@ -224,6 +277,11 @@ static void release_key(op *o) {
     o->held = false;
     o->shard->held--;
     wait_key_free(o->worker, o->hash);
+}
+
+void run_let_go(op *o) {
+    release_key(o);
+    op_ends(o, FKV_UNDECIDED);
 }
 
 static void undo(op *o) {

@@ -9,5 +9,7 @@ void run_starved(worker *w); /* memory may have come: those who wait for it are 
 void run_all(worker *w);     /* drains the lists; they are empty afterwards */
 void run_answers(worker *w); /* only those whose outcome is known, so that they are no longer counted */
 bool run_pending(const worker *w);
+/* It ends as UNDECIDED, and what it has prepared in the table stays: the caller has it. */
+void run_let_go(op *o);
 
 #endif

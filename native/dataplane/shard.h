@@ -50,15 +50,16 @@ enum { WANTS = 4 };
 
 /* What an owner keeps of a backup beside its account, at the same place (copies.c). */
 typedef struct copy_place {
-    uint64_t limit;              /* up to where, in shard.drawn_bytes, it has room */
-    uint64_t joined_at;          /* it has the records up to here, whether it has acknowledged them or not */
-    uint64_t acked_ns;           /* when it last came further */
-    uint64_t lagging_ns;         /* since when there is something that it has not acknowledged; 0: there is nothing */
-    uint64_t unlinked_ns;        /* since when it has had no connection; 0: it has one */
-    uint64_t silent_ns;          /* since when it has had a connection and given no lease; 0: it gives some */
-    command *requiring;          /* is told when it may be proposed */
-    bool joined, late, unlinked; /* on_copy was told so */
-    bool eligible;               /* the metadata keeps it, so it is not forgotten however long it is away */
+    uint64_t limit;       /* up to where, in shard.drawn_bytes, it has room */
+    uint64_t joined_at;   /* it has the records up to here, whether it has acknowledged them or not */
+    uint64_t acked_ns;    /* when it last came further */
+    uint64_t lagging_ns;  /* since when there is something that it has not acknowledged; 0: there is nothing */
+    uint64_t unlinked_ns; /* since when it has had no connection; 0: it has one */
+    uint64_t told_ns;     /* for how long it had had none when on_copy was last told so; 0: it was not */
+    uint64_t silent_ns;   /* since when it has had a connection and given no lease; 0: it gives some */
+    command *requiring;   /* is told when it may be proposed */
+    bool joined, late;    /* on_copy was told so */
+    bool eligible;        /* the metadata keeps it, so it is not forgotten however long it is away */
 } copy_place;
 
 /* How far the records of a durable shard were given to its worker's log (durable.c). */
@@ -70,12 +71,28 @@ typedef struct shard_logging {
     bool begins;       /* the beginning of the epoch is to be appended first */
 } shard_logging;
 
+/* The snapshots of a durable shard (snapshots.c). */
+typedef struct snapshot_mark {
+    uint32_t epoch;
+    uint64_t committed;
+} snapshot_mark;
+typedef struct shard_snapshot {
+    fkv_list wanted;          /* in snapshots.wanted */
+    fkv_list asking, waiting; /* commands: for the next one, for the one that is under way */
+    bool made;                /* one is on the disk */
+    int error;                /* a negative errno: of the last one, if that failed */
+    bool owed;                /* none is, and the table has what is in no log: nobody may rely on this copy */
+    snapshot_mark has;        /* it has all that the log has of these epochs up to there */
+    snapshot_mark begun;      /* the same of the one that is under way */
+} shard_snapshot;
+
 struct shard {
     fkv_list of_worker;
     worker *w;
     uint32_t number, epoch, slot; /* slot: small number within the worker, for dedup */
     uint64_t incarnation;
-    uint64_t names; /* group of the names of its memory (fab_name): the incarnation that it was opened with */
+    uint64_t names;     /* group of the names of its memory (fab_name): the incarnation that it was opened with */
+    uint64_t logged_as; /* the copy's id in log and snapshots: that incarnation, or what a base was kept as (base.h) */
     enum { SHARD_OPEN, SHARD_SERVING, SHARD_HANDING, SHARD_PAUSED, SHARD_CLOSING } state; /* HANDING: handover.h */
     table *table;
     segment_list segments[2]; /* by kind - 1 */
@@ -96,19 +113,23 @@ struct shard {
     backlog *backlog; /* committed records that a copy may lack; NULL: none does */
     bool durable;     /* its records are to be in the log */
     shard_logging logging;
+    shard_snapshot snapshot;
     bool backups;         /* its changes have records: it is durable, knows copies, or needs more than there are */
-    bool joins;           /* a copy that is connected does: nobody waits for it yet; copies_watch */
+    bool expects;         /* a connected copy joins, or may soon (copies.c): clients' leases are short */
     bool attended;        /* something of it is to be looked at in each turn (life.c) */
     uint32_t held;        /* ops that are prepared in the table */
     uint32_t wanted;      /* segments asked for and not yet come */
     uint32_t quarantined; /* ops that wait for the quarantine */
     uint64_t memory_waits, memory_wait_max_ns; /* of ops that waited for memory to be made */
+    uint64_t lost_until_ns;                    /* a copy that was lost may be back until then; 0: none was */
     uint64_t lease_until_ns;                   /* every lease that covers the shard has run out by then */
     uint64_t tick_ns;                          /* when table_tick is due; UINT64_MAX: nothing to do */
     bool touched;                              /* asked for something in this turn: table_tick comes first */
     command *closing, *pausing, *starting;     /* starting: to be served, when that is allowed */
     command *following;                        /* a copy: is told when its owner has answered it */
     uint64_t following_until_ns;
+    command *basing;                 /* is told when the table is a base (base.h) */
+    command *stepping_down;          /* an owner: is told when it is a copy */
     command *handing;                /* is told when the shard may be given to `heir` */
     uint64_t heir, handing_until_ns; /* id of its copy; then it is given up */
     uint64_t lease_most_ns;          /* longer leases are not granted of it; 0: no such bound */

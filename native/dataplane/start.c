@@ -13,10 +13,12 @@
 #include "follow.h"
 #include "life.h"
 #include "loop.h"
+#include "recovery.h"
 
 enum { DESCRIPTORS = 16384, SPARE_MOST = 4096, ASKING = 1024 };
-enum { LOG_FILE_BYTES = 64 << 20 };
-enum { BACKLOGS_SHARE = 16 }; /* of the memory for tables, beside which backlogs are */
+enum { LOG_FILE_BYTES = 64 << 20, SNAPSHOT_BYTES = 256 << 20, SNAPSHOT_BYTES_PER_S = 100000000 };
+/* Of the memory for tables, beside which backlogs are; and what a small server has for them. */
+enum { BACKLOGS_SHARE = 16, BACKLOGS_MIN = 8 << 20 };
 
 /* ---- create ---- */
 
@@ -33,8 +35,10 @@ static bool tenants_ok(const dataplane_config *c) {
 static bool log_ok(const dataplane_log *l) {
     uint64_t buffer = l->buffer_bytes ? l->buffer_bytes : WAL_BATCH_MAX;
     uint64_t file = l->file_bytes ? l->file_bytes : LOG_FILE_BYTES;
+    uint64_t chunk = l->chunk_bytes ? l->chunk_bytes : SNAPSHOT_CHUNK_MAX;
     return buffer >= LOG_BUFFER_MIN && buffer <= WAL_BATCH_MAX && file >= WAL_BLOCK + 2 * buffer &&
-           (buffer | file) % WAL_BLOCK == 0;
+           (l->shard_memory_bytes == 0 || (l->shard_memory_bytes >= TABLE_MEMORY_MIN && l->recovers)) &&
+           chunk >= ITEM_CHUNK_MIN && chunk <= SNAPSHOT_CHUNK_MAX && (buffer | file | chunk) % WAL_BLOCK == 0;
 }
 
 static bool config_ok(const dataplane_config *c) {
@@ -43,9 +47,7 @@ static bool config_ok(const dataplane_config *c) {
     if (c->lease_ms < 1 || c->lease_ms > DATAPLANE_LEASE_MS_MAX || c->drift_ppm > DATAPLANE_DRIFT_PPM_MAX) return false;
     if (c->replica_lease_ms && c->replica_lease_ms < DATAPLANE_REPLICA_LEASE_MS_MIN) return false;
     if (c->replica_lease_ms > FKV_PEER_LEASE_MS_MAX) return false;
-    if (c->max_clients < 1 || c->max_clients > DATAPLANE_CLIENTS_MAX || c->spin_us > DATAPLANE_SPIN_US_MAX ||
-        c->tcp_busy_poll_us > DATAPLANE_SPIN_US_MAX)
-        return false;
+    if (c->max_clients < 1 || c->max_clients > DATAPLANE_CLIENTS_MAX || c->polling >= POLLING_COUNT) return false;
     if (c->client_quota < 1 || c->client_quota > DATAPLANE_QUOTA_MAX) return false;
     if (c->listens > DATAPLANE_LISTENS_MAX || (c->listens && !c->listen)) return false;
     if (c->transfer_bytes && c->transfer_bytes < FKV_VALUE_MAX) return false;
@@ -78,7 +80,7 @@ static void copy_tenants(dataplane *d, const dataplane_config *c) {
 
 static bool copy_config(dataplane *d, const dataplane_config *c) {
     d->c = *c;
-    d->backlogs.most = max_u64(BACKLOG_ROOM, c->memory_bytes / BACKLOGS_SHARE);
+    d->backlogs.most = max_u64(BACKLOGS_MIN, c->memory_bytes / BACKLOGS_SHARE);
     copy_tenants(d, c);
     if (!d->c.quarantine_ns) d->c.quarantine_ns = (uint64_t)FKV_GET_LIFE_NS / 5 * 6;
     if (!d->c.transfer_bytes) d->c.transfer_bytes = 256 << 20;
@@ -91,6 +93,9 @@ static bool copy_config(dataplane *d, const dataplane_config *c) {
     if (!d->c.backup_slow_ms) d->c.backup_slow_ms = 1000;
     if (!d->c.log.file_bytes) d->c.log.file_bytes = LOG_FILE_BYTES;
     if (!d->c.log.buffer_bytes) d->c.log.buffer_bytes = WAL_BATCH_MAX;
+    if (!d->c.log.chunk_bytes) d->c.log.chunk_bytes = SNAPSHOT_CHUNK_MAX;
+    if (!d->c.log.snapshot_bytes) d->c.log.snapshot_bytes = SNAPSHOT_BYTES;
+    if (!d->c.log.snapshot_bytes_per_s) d->c.log.snapshot_bytes_per_s = SNAPSHOT_BYTES_PER_S;
     d->listen = calloc(c->listens + 1, sizeof *d->listen);
     if (!d->listen) return false;
     for (uint32_t i = 0; i < c->listens; i++) {
@@ -148,7 +153,7 @@ static int open_domains(dataplane *d, const dataplane_listen **at) {
                           /* max_clients have their place when they are accepted; so many more may ask for one */
                           .max_conns = d->c.max_clients + ASKING,
                           .spare_descriptors = spare_descriptors(),
-                          .busy_poll_us = d->c.tcp_busy_poll_us,
+                          .polling = d->c.polling,
                           .follow = dataplane_follow,
                           .key_of = access_key_of,
                           .key_ctx = d };
@@ -176,11 +181,41 @@ static int create_workers(dataplane *d) {
     return e;
 }
 
-/* Before the workers' threads run, and when the maker takes jobs. */
+/* One worker's log, and what is in it. */
+typedef struct log_start {
+    worker *w;
+    pthread_t thread;
+    bool has_thread;
+    int error;
+    char why[256];
+} log_start;
+
+static void *start_log(void *arg) {
+    log_start *l = arg;
+    l->error = durable_start(l->w, l->why, sizeof l->why);
+    return NULL;
+}
+
+/* Before the workers' threads run, and when the helpers take jobs. All workers' at the same time: there may be much to
+ * read. */
 static int start_logs(dataplane *d, char *why, size_t room) {
-    int e = 0;
-    for (uint32_t i = 0; d->c.log.disk && i < d->c.workers && e == 0; i++) e = durable_start(d->worker[i], why, room);
-    return e;
+    log_start l[DATAPLANE_WORKERS_MAX] = { 0 };
+    if (!d->c.log.disk) return 0;
+    int e = recovery_find(d, why, room);
+    if (e != 0) return e;
+    for (uint32_t i = 0; i < d->c.workers; i++) {
+        l[i].w = d->worker[i];
+        l[i].has_thread = !d->stepped && thread_start(&l[i].thread, start_log, &l[i]) == 0;
+        if (!l[i].has_thread) start_log(&l[i]);
+    }
+    for (uint32_t i = 0; i < d->c.workers; i++) {
+        if (l[i].has_thread) pthread_join(l[i].thread, NULL);
+        if (l[i].error == 0 || e != 0) continue;
+        e = l[i].error;
+        snprintf(why, room, "%s", l[i].why);
+    }
+    int ended = recovery_ends(d); /* whatever a log's reader has made of being given up */
+    return ended == -ECANCELED || e == 0 ? ended : e;
 }
 
 static int start_threads(dataplane *d, char *why, size_t room) {
@@ -189,6 +224,7 @@ static int start_threads(dataplane *d, char *why, size_t room) {
     if (e == 0) e = start(&d->huge, "farkv-huge");
     if (e == 0) e = start(&d->copier, "farkv-copier");
     if (e == 0 && d->c.log.disk) e = start(&d->maker, "farkv-log-files");
+    if (e == 0 && d->c.log.disk) e = start(&d->snapshots, "farkv-snapshot");
     if (e == 0) e = start_logs(d, why, room);
     for (uint32_t i = 0; i < d->c.workers && e == 0 && !d->stepped; i++) e = worker_start(d->worker[i]);
     return e;
@@ -201,11 +237,13 @@ static void tear_down(dataplane *d) {
     for (uint32_t i = 0; i < d->c.workers; i++)
         if (d->worker[i]) durable_stop(d->worker[i]);
     helper_stop(&d->maker);
+    helper_stop(&d->snapshots);
     helper_stop(&d->copier);
     helper_stop(&d->memory);
     helper_stop(&d->huge);
     for (int ran = 1; ran;) {
-        ran = helper_drain(&d->copier) + helper_drain(&d->memory) + helper_drain(&d->huge) + helper_drain(&d->maker);
+        ran = helper_drain(&d->copier) + helper_drain(&d->memory) + helper_drain(&d->huge) + helper_drain(&d->maker) +
+              helper_drain(&d->snapshots);
         for (uint32_t i = 0; i < d->c.workers; i++)
             if (d->worker[i]) ran += worker_drain(d->worker[i]) + durable_drain(d->worker[i]);
     }
@@ -219,10 +257,12 @@ static void tear_down(dataplane *d) {
     helper_free(&d->memory);
     helper_free(&d->huge);
     helper_free(&d->maker);
+    helper_free(&d->snapshots);
     for (int p = 0; p < FAB_PROVIDER_COUNT; p++) {
         fab_close(d->domain[p]);
         d->domain[p] = NULL;
     }
+    recovery_free(d);
     memset(d->place, 0, d->c.shards * sizeof *d->place);
 }
 
@@ -256,7 +296,8 @@ static fkv_status start_failed(dataplane *d, int e, const dataplane_listen *at, 
     bool of_log = why[0]; /* which has said why */
     if (!of_log) say_why(d, e, at, why, room);
     tear_down(d);
-    return of_log ? FKV_CORRUPT : status_of(e);
+    if (e == -ECANCELED) return FKV_CLOSED;
+    return of_log && status_of(e) != FKV_NO_MEMORY ? FKV_CORRUPT : status_of(e);
 }
 
 /* What segments of whole huge pages will be made of. */

@@ -32,11 +32,12 @@ struct transfer {
     fkv_list link; /* worker.transfers */
     fkv_list turn; /* bounce_pool.turns, while there are READs to post */
     op *op;
-    client *client;     /* NULL: gone */
+    client *client;     /* NULL: gone, or it has no part in this: the value comes from the table */
+    client *payer;      /* whose part of the room for large values it takes; NULL: gone */
     attachment *region; /* of the client */
     fkv_rendezvous from;
     uint8_t *to;
-    const uint8_t *direct; /* the value in the client's memory, where that is mapped here */
+    const uint8_t *direct; /* the value in the client's memory, where that is mapped here; or in the table's */
     stage stage;
     uint32_t bytes, posted, arrived; /* of the value: all; asked for by READs; brought by them */
     uint32_t reads, jobs;            /* in flight; at the copier */
@@ -96,8 +97,8 @@ static void end(transfer *t) {
     /* nothing writes to the extent any more */
     fkv_assert(t->reads == 0 && t->jobs == 0 && o->held && o->transfer == t);
     w->transfer_bytes -= t->bytes;
+    if (t->payer) t->payer->transfer_bytes -= t->bytes;
     if (t->client) {
-        t->client->transfer_bytes -= t->bytes;
         t->region->users--;
         t->region->used_ns = w->now_ns;
     }
@@ -139,7 +140,7 @@ static void job_back(transfer *t, bool sealed) {
 
 static void copied_all(job *j) {
     transfer *t = (transfer *)j;
-    t->client->copying--;
+    if (t->client) t->client->copying--;
     job_back(t, true);
 }
 
@@ -257,7 +258,7 @@ fkv_status transfer_begin(op *o) {
     }
     list_init(&t->turn);
     t->op = o;
-    t->client = c;
+    t->client = t->payer = c;
     t->to = o->prepared.value;
     t->bytes = o->request.value_bytes;
     t->deadline_ns = w->now_ns + (uint64_t)w->d->c.transfer_ms * 1000000u;
@@ -268,6 +269,29 @@ fkv_status transfer_begin(op *o) {
     o->state = OP_TRANSFERS;
     list_push(&w->transfers, &t->link);
     if (t->region->state == ATTACH_READY) attached(t);
+    return FKV_OK;
+}
+
+/* The present extent stays as it is until the change is committed or aborted, and neither comes before the job is back.
+ * The memory that it reads is the table's, so it may end without its client; but that one's room is taken. */
+fkv_status transfer_keep(op *o, const uint8_t *present, uint32_t bytes) {
+    worker *w = o->worker;
+    transfer *t = calloc(1, sizeof *t);
+    if (!t) return FKV_BUSY;
+    list_init(&t->turn);
+    t->op = o;
+    t->to = o->prepared.value;
+    t->direct = present;
+    t->bytes = bytes;
+    t->stage = MOVING;
+    t->deadline_ns = w->now_ns + (uint64_t)w->d->c.transfer_ms * 1000000u;
+    t->payer = o->client;
+    w->transfer_bytes += bytes;
+    t->payer->transfer_bytes += bytes;
+    o->transfer = t;
+    o->state = OP_TRANSFERS;
+    list_push(&w->transfers, &t->link);
+    give_to_copier(t, &t->job, copy_all);
     return FKV_OK;
 }
 
@@ -383,6 +407,6 @@ void transfer_orphan(op *o) {
         b->t = NULL;
         t->reads--;
     }
-    t->client = NULL;
+    t->client = t->payer = NULL;
     fail(t, FKV_DISCONNECTED);
 }

@@ -11,6 +11,8 @@ int transfer_pool_register(bounce_pool *p, fab_domain *d);
 void transfer_pool_free(bounce_pool *p);
 bool transfer_admit(const client *c, uint32_t bytes); /* whether there is room for one more of this size */
 fkv_status transfer_begin(op *o);                     /* held -> OP_TRANSFERS; an error: nothing was begun */
+/* The same for the present value of its key, which the new one begins with and is prepared beside. */
+fkv_status transfer_keep(op *o, const uint8_t *present, uint32_t bytes);
 void transfer_attached(client *c, const fab_wc *wc);
 void transfer_read_done(worker *w, const fab_wc *wc);
 /* ends as soon as nothing writes its extent; nothing when it is failing already */

@@ -19,7 +19,8 @@
 #include "worker.h"
 
 static const uint64_t MS = 1000000;
-enum { AGAIN_MS = 10, ATTEMPT_MS = 3000, REFUSED_MS = 100, SILENT_LEASES = 4, TICKET_MS = 24 * 3600 * 1000 };
+enum { AGAIN_MS = 10, ATTEMPT_MS = 3000, SILENT_LEASES = 4, TICKET_MS = 24 * 3600 * 1000 };
+enum { SOON = 20, REFUSED_MS = 100 }; /* so often it asks again within AGAIN_MS after STALE, then after REFUSED_MS */
 enum { ACKS_A_MESSAGE = (PEER_MESSAGE_MIN - sizeof(fkv_peer_list)) / sizeof(fkv_peer_ack) };
 
 typedef enum { RESTS, ASKS, ANSWERS, UP } uplink_state;
@@ -111,11 +112,13 @@ static void dial(uplink *u) {
 
 /* ---- over ---- */
 
-static void drop_held(backup *b) {
+/* `conn`: gets its messages back; NULL: it is over. */
+static void drop_held(backup *b, fab_conn *conn) {
     list_remove(&b->waits);
     while (!list_empty(&b->held)) {
         held *h = LIST_OF(b->held.next, held, link);
         list_remove(&h->link);
+        if (conn) fab_release(conn, h->data);
         free(h);
     }
 }
@@ -139,7 +142,7 @@ static void hang_up(uplink *u) {
         backup *b = LIST_OF(i, backup, of_link);
         b->led = false;
         b->follow_ns = 0;
-        drop_held(b);
+        drop_held(b, NULL);
         list_remove(&b->owes);
     }
     u->follow_ns = 0;
@@ -187,6 +190,7 @@ bool uplink_follow(backup *b, const uplink_address *at, uint32_t count) {
     b->uplink = u;
     b->follow_ns = u->follow_ns = u->watch_ns = 0;
     b->orphan = false;
+    b->refusals = 0;
     b->doubt_ns = 0;
     b->followed_ns = w->now_ns;
     list_push(&u->copies, &b->of_link);
@@ -207,12 +211,10 @@ void uplink_leave(backup *b) {
     list_remove(&b->of_link);
     list_remove(&b->owes);
     b->led = false;
-    if (u->state == UP && !u->over) {
-        fkv_peer_notice n = { .op = FKV_PEER_WITHHELD, .shard = b->shard->number, .epoch = b->place.epoch };
-        for (fkv_list *i = b->held.next; i != &b->held; i = i->next) fab_release(u->conn, LIST_OF(i, held, link)->data);
-        if (send_message(u, &n, sizeof n) != 0) give_up(u);
-    }
-    drop_held(b);
+    bool up = u->state == UP && !u->over;
+    drop_held(b, up ? u->conn : NULL);
+    fkv_peer_notice n = { .op = FKV_PEER_WITHHELD, .shard = b->shard->number, .epoch = b->place.epoch };
+    if (up && send_message(u, &n, sizeof n) != 0) give_up(u);
 }
 
 /* ---- messages ---- */
@@ -276,6 +278,7 @@ static void led(uplink *u, const fkv_peer_takeover *t) {
     pulls_drop(b); /* the owner will announce anew */
     b->led = backup_led(b, t) == BACKUP_TOOK;
     if (b->led) owe(u, b);
+    if (b->led) b->refusals = 0;
     if (b->led || b->failed != FKV_OK) role_answered(b->shard, b->failed);
 }
 
@@ -297,6 +300,16 @@ static void follow_in(uplink *u, backup *b, uint64_t ms) {
     u->follow_ns = min_u64(u->follow_ns, b->follow_ns);
 }
 
+/* Whoever was made the owner a moment ago may not know yet, and then answers nobody until it has a lease of this copy. */
+static void refused(uplink *u, backup *b) {
+    drop_held(b, u->conn); /* what came before is not of what it follows next */
+    pulls_drop(b);
+    follow_in(u, b, b->refusals < SOON ? min_u64(AGAIN_MS, UINT64_C(1) << b->refusals) : REFUSED_MS);
+    if (b->refusals < SOON) b->refusals++;
+    role_answered(b->shard, FKV_NOT_OWNER);
+    backup_tell(b, DATAPLANE_COPY_UNKNOWN);
+}
+
 static void received(uplink *u, const fab_wc *wc) {
     fkv_peer_message m;
     backup *b;
@@ -313,11 +326,7 @@ static void received(uplink *u, const fab_wc *wc) {
     case FKV_PEER_FORGET: forgotten(u, &m.bulk); break;
     case FKV_PEER_STALE:
         b = copy_of(u, m.notice.shard);
-        if (b) {
-            follow_in(u, b, REFUSED_MS);
-            role_answered(b->shard, FKV_NOT_OWNER);
-            backup_tell(b, DATAPLANE_COPY_UNKNOWN);
-        }
+        if (b) refused(u, b);
         break;
     default: give_up(u); return;
     }
@@ -394,17 +403,23 @@ static void follow_all(uplink *u) {
     }
 }
 
+/* Whose owner has no lease of it does not wait for it. */
+static bool gives_leases(const backup *b) { return !b->shard->snapshot.owed; }
+
 /* Of as many as one message takes. False: the rest is said later, with what is true then. */
 static bool acknowledge(uplink *u) {
     fkv_peer_list *head = &u->acks.head;
     uint64_t now = fkv_now_ns(); /* not that of the turn: what is answered came after it began */
     uint32_t asked = 0;
-    *head = (fkv_peer_list){ .op = FKV_PEER_ACKS, .asked_ns = u->asked_ns };
-    for (const fkv_list *i = u->owing.next; i != &u->owing && head->count < ACKS_A_MESSAGE; i = i->next, asked++)
+    bool leases = gives_leases(LIST_OF(u->owing.next, backup, owes));
+    *head = (fkv_peer_list){ .op = FKV_PEER_ACKS, .asked_ns = leases ? u->asked_ns : 0 };
+    for (const fkv_list *i = u->owing.next; i != &u->owing && head->count < ACKS_A_MESSAGE; i = i->next, asked++) {
+        if (gives_leases(LIST_OF(i, backup, owes)) != leases) break;
         if (backup_acknowledges(LIST_OF(i, backup, owes), now, &u->acks.item[head->count])) {
             orphan_no_more(LIST_OF(i, backup, owes));
             head->count++;
         }
+    }
     uint32_t bytes = (uint32_t)(sizeof *head + head->count * sizeof u->acks.item[0]);
     int e = head->count ? send_message(u, &u->acks, bytes) : 0;
     if (e == -EAGAIN) return false;

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include "../base/histogram.h"
 #include "../base/list.h"
+#include "../base/poller.h"
 #include "../wire/wire.h"
 #include "dataplane.h"
 #include "access.h"
@@ -76,9 +77,11 @@ struct dataplane {
     fkv_pages pages;        /* what a segment of whole huge pages was given at start */
     uint64_t memory_taken;  /* atomic: registered bytes of all shards, and what is being made */
     backlog_budget backlogs;
-    helper copier;        /* copies and checksums large values */
-    helper maker;         /* makes and removes files of the workers' logs */
-    pthread_mutex_t lock; /* of the fields below; never taken by a worker's thread */
+    helper copier;             /* copies and checksums large values */
+    helper maker;              /* makes and removes files of the workers' logs */
+    helper snapshots;          /* writes those of all workers */
+    struct recovery *recovery; /* what start found on the disk */
+    pthread_mutex_t lock;      /* of the fields below; never taken by a worker's thread */
     pthread_cond_t stopped;
     enum { DP_CREATED, DP_RUNNING, DP_STOPPING, DP_STOPPED } state;
     struct {
@@ -116,7 +119,7 @@ struct worker {
     int polled_count;
 
     uint64_t now_ns, wall_ms; /* of this turn */
-    uint64_t busy_ns;         /* when there was something to do last */
+    poller poller;            /* whether to sleep when there is nothing to do */
     uint64_t lease_ns;
 
     shard **by_number; /* [shards of the cluster] */
@@ -126,7 +129,7 @@ struct worker {
     fkv_list sending, blocked;
     fkv_list uplinks, downlinks; /* links to owners, and of backups */
     fkv_list feeding;            /* shards of which backups were not sent everything */
-    uint32_t joining;            /* shards with shard.joins */
+    uint32_t expecting;          /* shards with shard.expects */
     worker_log *log;             /* NULL: no shard here is durable */
     dedup dedup;
     challenges challenges;
@@ -159,6 +162,8 @@ struct worker {
     uint32_t copying;     /* jobs at the copier */
     uint32_t scan_chains; /* that the SCANs of this turn may still walk */
     uint8_t *scratch;     /* FKV_SCAN_STEP_MAX bytes: a SCAN reply being made */
+    uint8_t *made;        /* a hash being made (derive_fields.c); NULL: none was yet */
+    size_t made_room;
 
     dataplane_worker_stats stats;
     answered answered[ANSWERED_MOST]; /* in this turn, not yet in `latency` */

@@ -188,6 +188,7 @@ void fab_flush(fab_cq *cq) { cq->ops->flush(cq); }
 int fab_arm(fab_cq *cq) { return cq->ops->arm(cq); }
 int fab_fd(fab_cq *cq) { return cq->ops->fd(cq); }
 void fab_wake(fab_cq *cq) { cq->ops->wake(cq); }
+const poller *fab_poller_of(const fab_cq *cq) { return cq->ops->poller_of ? cq->ops->poller_of(cq) : NULL; }
 uint64_t fab_reads_served(const fab_cq *cq) { return cq->ops->reads_served ? cq->ops->reads_served(cq) : 0; }
 
 /* ---- connections ---- */
@@ -223,6 +224,10 @@ int fab_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv
 
 int fab_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes) {
     return private_ok(priv, priv_bytes) ? c->ops->accept(c, tenant, priv, priv_bytes) : -EINVAL;
+}
+
+void fab_attend(fab_conn *c) {
+    if (c->ops->attend) c->ops->attend(c);
 }
 
 int fab_reject(fab_conn *c, const void *priv, uint32_t priv_bytes) {

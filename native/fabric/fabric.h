@@ -33,6 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
+#include "../base/poller.h"
 #include "../base/region.h"
 
 /* The one list of providers, the better one first: where several lead to a peer, the first of them is taken. */
@@ -148,9 +149,7 @@ typedef struct fab_options {
     uint32_t handshake_ms;  /* a peer that says nothing is dropped; default 2000 */
     /* Listeners leave so many of the process's descriptors to others; default 0. */
     uint32_t spare_descriptors;
-    /* tcp: SO_BUSY_POLL of its sockets, where the system lets it; the responder polls for so long before it sleeps;
-     * default 0 */
-    uint32_t busy_poll_us;
+    polling polling;    /* of the provider's own threads */
     fab_follow *follow; /* of READs that peers want followed; NULL: they are not */
     fab_key_of *key_of; /* of peers that connect encrypted; NULL: this domain does not listen for them */
     void *key_ctx;
@@ -193,6 +192,8 @@ void fab_wake(fab_cq *cq); /* makes fab_fd readable; from any thread */
 /* Peer READs served by this process for this queue. Always 0 for verbs (the NIC serves them) and shm (the peer loads
  * memory itself). Any thread. */
 uint64_t fab_reads_served(const fab_cq *cq);
+/* Of the provider's thread that serves READs for this queue; NULL: there is none. */
+const poller *fab_poller_of(const fab_cq *cq);
 
 /* ---- connections ----
  * Addresses are text: shm "unix:/path/to.sock"; tcp "192.0.2.1:7000" or "[2001:db8::1]:7000"; sim "sim:NAME";
@@ -208,6 +209,9 @@ int fab_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv
 int fab_connect_as(fab_cq *cq, const char *address, const fab_identity *who, const void *priv, uint32_t priv_bytes,
                    void *user, fab_conn **out);
 int fab_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
+/* Of an accepted connection: its socket is read in fab_poll from now on, and its peer's READs are answered there, where
+ * another thread would (tcp). A message has one thread less to pass, and each fab_poll costs a system call. */
+void fab_attend(fab_conn *c);
 /* the peer's FAB_WC_CONNECT has REM_ACCESS_ERR and priv; frees c, as fab_disconnect does */
 int fab_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
 /* Ends and frees the connection. No completion of it is polled afterwards; messages not yet released are freed. */

@@ -75,6 +75,7 @@ typedef struct fab_ops {
     int (*connect)(fab_cq *cq, const char *address, const fab_identity *who, const void *priv, uint32_t priv_bytes,
                    void *user, fab_conn **out);
     int (*accept)(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
+    void (*attend)(fab_conn *c); /* NULL: no other thread reads it */
     int (*reject)(fab_conn *c, const void *priv, uint32_t priv_bytes);
     void (*disconnect)(fab_conn *c);
 
@@ -88,6 +89,7 @@ typedef struct fab_ops {
     const uint8_t *(*direct)(fab_conn *c, uint64_t rkey);
     /* NULL: this process serves none */
     uint64_t (*reads_served)(const fab_cq *cq);
+    const poller *(*poller_of)(const fab_cq *cq); /* may be NULL */
     /* NULL: none of these two: READs are not followed */
     int (*name)(fab_mr *m, uint64_t group, uint32_t number);
     bool (*follows)(const fab_conn *c);

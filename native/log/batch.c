@@ -19,8 +19,7 @@ bool wal_file_number(const char *name, uint32_t thread, uint64_t *number) {
     return *number > 0 && *number < WAL_NUMBER_END && strcmp(name, same) == 0;
 }
 
-/* The crc of bytes in which the four at `place` count as zeros. */
-static uint32_t crc_without(const uint8_t *from, size_t bytes, size_t place) {
+uint32_t wal_crc_without(const uint8_t *from, size_t bytes, size_t place) {
     static const uint8_t none[sizeof(uint32_t)];
     uint32_t crc = fkv_crc32c(fkv_crc32c(0, from, place), none, sizeof none);
     return fkv_crc32c(crc, from + place + sizeof none, bytes - place - sizeof none);
@@ -32,14 +31,14 @@ void wal_put_file_head(uint8_t block[WAL_BLOCK], const wal_file_head *head) {
     h.format = WAL_FORMAT;
     memset(block, 0, WAL_BLOCK);
     memcpy(block, &h, sizeof h);
-    h.crc = crc_without(block, WAL_BLOCK, offsetof(wal_file_head, crc));
+    h.crc = wal_crc_without(block, WAL_BLOCK, offsetof(wal_file_head, crc));
     memcpy(block, &h, sizeof h);
 }
 
 bool wal_get_file_head(const uint8_t block[WAL_BLOCK], wal_file_head *head) {
     memcpy(head, block, sizeof *head);
     return head->magic == WAL_FILE_MAGIC && head->format > 0 &&
-           head->crc == crc_without(block, WAL_BLOCK, offsetof(wal_file_head, crc));
+           head->crc == wal_crc_without(block, WAL_BLOCK, offsetof(wal_file_head, crc));
 }
 
 void wal_seal_batch(uint8_t *batch, const wal_batch *head) {
@@ -48,7 +47,7 @@ void wal_seal_batch(uint8_t *batch, const wal_batch *head) {
     h.magic = WAL_BATCH_MAGIC;
     memset(batch + h.bytes, 0, bytes - h.bytes);
     memcpy(batch, &h, sizeof h);
-    h.crc = crc_without(batch, bytes, offsetof(wal_batch, crc));
+    h.crc = wal_crc_without(batch, bytes, offsetof(wal_batch, crc));
     memcpy(batch, &h, sizeof h);
 }
 
@@ -67,7 +66,7 @@ bool wal_begun_batch(const uint8_t block[WAL_BLOCK], const wal_file_head *file, 
 }
 
 bool wal_batch_whole(const uint8_t *batch, const wal_batch *head) {
-    return head->crc == crc_without(batch, wal_whole_blocks(head->bytes), offsetof(wal_batch, crc));
+    return head->crc == wal_crc_without(batch, wal_whole_blocks(head->bytes), offsetof(wal_batch, crc));
 }
 
 bool wal_next_section(const uint8_t *batch, const wal_batch *head, uint32_t *at, wal_section *s,

@@ -13,9 +13,11 @@
 #define FARKV_LOG_BATCH_H
 #include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include "disk.h"
 
-enum { WAL_BLOCK = 4096, WAL_BATCH_MAX = 4 << 20, WAL_FORMAT = 1, WAL_NAME_MAX = 40 };
+enum { WAL_BLOCK = 4096, WAL_BATCH_MAX = 4 << 20, WAL_FORMAT = 1, WAL_NAME_MAX = DISK_NAME_MAX };
 #define WAL_FILE_MAGIC  0x314c4157766b7266u
 #define WAL_BATCH_MAGIC 0x6863746142766b66u
 #define WAL_NUMBER_END  ((uint64_t)1 << 62) /* of files and batches: they can be counted on */
@@ -62,6 +64,9 @@ typedef struct wal_section {
 static_assert(sizeof(wal_section) == 48, "drawing");
 
 static inline uint32_t wal_whole_blocks(uint32_t bytes) { return (bytes + WAL_BLOCK - 1) / WAL_BLOCK * WAL_BLOCK; }
+
+/* The crc of bytes in which the four at `place` count as zeros. */
+uint32_t wal_crc_without(const uint8_t *from, size_t bytes, size_t place);
 
 void wal_file_name(char name[WAL_NAME_MAX], uint32_t thread, uint64_t number);
 /* Whether the name is one of that thread's log, exactly as it would be written. */

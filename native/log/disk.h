@@ -18,6 +18,8 @@
  * and lengths are multiples of 4 KiB. WRITE: an existing file. CREATE: an empty one, in place of one of that name. */
 typedef enum disk_mode { DISK_READ, DISK_WRITE, DISK_CREATE } disk_mode;
 
+enum { DISK_NAME_MAX = 40 }; /* of the names that native/log gives, with their end */
+
 typedef struct disk disk;
 struct disk {
     int (*open)(disk *d, const char *name, disk_mode mode);
@@ -29,6 +31,7 @@ struct disk {
     int (*rename)(disk *d, const char *from, const char *to);
     int (*remove)(disk *d, const char *name);
     int (*sync_directory)(disk *d);
+    /* `each` does not use the disk. */
     int (*list)(disk *d, void (*each)(void *arg, const char *name), void *arg);
 };
 

@@ -16,7 +16,7 @@ static bool write_zeros(wal_make *m, const char *name) {
     for (uint64_t at = WAL_BLOCK, bytes; at < m->file->bytes; at += bytes) {
         bytes = m->file->bytes - at < ZEROS ? m->file->bytes - at : ZEROS;
         int e = d->write(d, m->file->handle, at, zeros, (uint32_t)bytes);
-        if (!wal_job_did(&m->base, "write", name, e)) return false;
+        if (!disk_job_did(&m->base, "write", name, e)) return false;
     }
     return true;
 }
@@ -30,19 +30,19 @@ static bool write_head(wal_make *m, const char *name) {
     while (f->salt == 0) fkv_random(&f->salt, sizeof f->salt);
     head.salt = f->salt;
     wal_put_file_head(block, &head);
-    return wal_job_did(&m->base, "write", name, d->write(d, f->handle, 0, block, sizeof block));
+    return disk_job_did(&m->base, "write", name, d->write(d, f->handle, 0, block, sizeof block));
 }
 
 static bool open_file(wal_make *m, const char *name, disk_mode mode) {
     disk *d = m->base.disk;
     m->file->handle = d->open(d, name, mode);
-    return wal_job_did(&m->base, "open", name, m->file->handle < 0 ? m->file->handle : 0);
+    return disk_job_did(&m->base, "open", name, m->file->handle < 0 ? m->file->handle : 0);
 }
 static bool sync_directory(wal_make *m) {
-    return wal_job_did(&m->base, "sync", "the directory", m->base.disk->sync_directory(m->base.disk));
+    return disk_job_did(&m->base, "sync", "the directory", m->base.disk->sync_directory(m->base.disk));
 }
 static bool rename_file(wal_make *m, const char *from, const char *to) {
-    return wal_job_did(&m->base, "rename", from, m->base.disk->rename(m->base.disk, from, to));
+    return disk_job_did(&m->base, "rename", from, m->base.disk->rename(m->base.disk, from, to));
 }
 
 /* The file under the spare name, synced, then under its own; the directory is not synced yet. */
@@ -56,7 +56,7 @@ static bool make_file(wal_make *m, const char *spare) {
         return false;
     }
     wal_file_name(name, m->of.thread, m->file->number);
-    return write_head(m, spare) && wal_job_did(&m->base, "sync", spare, d->sync(d, m->file->handle)) &&
+    return write_head(m, spare) && disk_job_did(&m->base, "sync", spare, d->sync(d, m->file->handle)) &&
            rename_file(m, spare, name);
 }
 
@@ -82,14 +82,14 @@ static void removed(job *j);
 static void make_on_disk(job *j) {
     wal_make *m = LIST_OF(j, wal_make, base.job);
     make_or_give_up(m);
-    wal_job_home(&m->base, made);
+    disk_job_home(&m->base, made);
 }
 static void remove_from_disk(job *j) {
     wal_make *m = LIST_OF(j, wal_make, base.job);
     char name[WAL_NAME_MAX];
     wal_file_name(name, m->of.thread, m->source);
-    if (wal_job_did(&m->base, "remove", name, m->base.disk->remove(m->base.disk, name))) sync_directory(m);
-    wal_job_home(&m->base, removed);
+    if (disk_job_did(&m->base, "remove", name, m->base.disk->remove(m->base.disk, name))) sync_directory(m);
+    disk_job_home(&m->base, removed);
 }
 
 /* ---- on the data-plane thread ---- */
@@ -139,7 +139,7 @@ void wal_files_go_on(wal *w, bool again) {
         wal_file_free(s);
         w->spares--;
     }
-    wal_job_post(w, &m->base, w->c.maker, remove ? remove_from_disk : make_on_disk);
+    disk_job_post(&m->base, w->c.disk, w->c.home, w->c.maker, remove ? remove_from_disk : make_on_disk);
 }
 
 /* The files without batches stay first among the spare ones: a number that is given again is free by then. */

@@ -18,12 +18,4 @@ void wal_files_take(wal *w, fkv_list *found);
 /* The next file to be written, now the last of `kept`. There must be one ahead. */
 wal_file *wal_files_next(wal *w);
 
-/* wal.c: reports the first failure. */
-void wal_fail(wal *w, const wal_failure *f);
-void wal_job_post(wal *w, wal_job *j, helper *to, void (*run)(job *));
-/* On the helper's thread, at the end. */
-void wal_job_home(wal_job *j, void (*run)(job *));
-/* Notes the first operation of the job that fails. */
-bool wal_job_did(wal_job *j, const char *operation, const char *file, int result);
-
 #endif

@@ -7,16 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "window.h"
 
 typedef struct reader {
-    disk *disk;
+    window window;
     const wal_identity *of;
     wal_reader each;
     void *arg;
     wal_found *found;
-    int handle;
-    uint8_t *window; /* of the file that is read: from `from` to `to` */
-    uint64_t from, to;
     const wal_file *before; /* the file before, if it has batches; the log's next batch is expected there or behind */
 } reader;
 
@@ -33,19 +31,11 @@ static bool unreadable(reader *r, uint64_t number, uint64_t offset, int error) {
     return verdict(r, WAL_UNREADABLE, number, offset);
 }
 
-/* The bytes at that place; NULL: the disk refused. What follows is read with them: batches are mostly small. */
+/* The bytes at that place; NULL: the disk refused. */
 static const uint8_t *bytes_at(reader *r, const wal_file *f, uint64_t at, uint32_t bytes) {
-    if (at < r->from || at + bytes > r->to) {
-        uint64_t most = f->bytes - at < WAL_BATCH_MAX ? f->bytes - at : WAL_BATCH_MAX;
-        r->from = r->to = at;
-        int e = r->disk->read(r->disk, r->handle, at, r->window, (uint32_t)most);
-        if (e != 0) {
-            unreadable(r, f->number, at, e);
-            return NULL;
-        }
-        r->to = at + most;
-    }
-    return r->window + (at - r->from);
+    const uint8_t *there = window_at(&r->window, f->bytes, at, bytes);
+    if (!there) unreadable(r, f->number, at, r->window.error);
+    return there;
 }
 
 /* Whether there is a whole batch of this life of the file. */
@@ -119,7 +109,8 @@ static bool read_batches(reader *r, wal_file *f) {
 static bool read_head(reader *r, wal_file *f) {
     wal_file_head h;
     const wal_identity *of = r->of;
-    int e = r->disk->size(r->disk, r->handle, &f->bytes);
+    disk *d = r->window.disk;
+    int e = d->size(d, r->window.handle, &f->bytes);
     if (e != 0) return unreadable(r, f->number, 0, e);
     if (f->bytes < WAL_BLOCK) return verdict(r, WAL_DAMAGED, f->number, 0);
     uint64_t size = f->bytes;
@@ -144,11 +135,12 @@ static bool read_head(reader *r, wal_file *f) {
 static bool read_file(reader *r, wal_file *f) {
     char name[WAL_NAME_MAX];
     wal_file_name(name, r->of->thread, f->number);
-    r->handle = r->disk->open(r->disk, name, DISK_READ);
-    if (r->handle < 0) return unreadable(r, f->number, 0, r->handle);
-    r->from = r->to = 0;
+    disk *d = r->window.disk;
+    int handle = d->open(d, name, DISK_READ);
+    if (handle < 0) return unreadable(r, f->number, 0, handle);
+    window_turn(&r->window, handle);
     bool all = read_head(r, f) && read_batches(r, f);
-    r->disk->close(r->disk, r->handle);
+    d->close(d, handle);
     return all;
 }
 
@@ -169,9 +161,9 @@ static void found_name(void *arg, const char *name) {
 void wal_replay(disk *d, const wal_identity *of, wal_reader each, void *arg, wal_found *found) {
     *found = (wal_found){ .batch = 1 };
     list_init(&found->files);
-    reader r = { .disk = d, .of = of, .each = each, .arg = arg, .found = found };
-    r.window = aligned_alloc(WAL_BLOCK, WAL_BATCH_MAX);
-    int e = r.window ? d->list(d, found_name, &r) : -ENOMEM;
+    reader r = { .of = of, .each = each, .arg = arg, .found = found };
+    int e = window_open(&r.window, d, WAL_BATCH_MAX);
+    if (e == 0) e = d->list(d, found_name, &r);
     if (e == 0) e = found->error;
     if (e != 0) {
         found->verdict = WAL_UNREADABLE;
@@ -179,7 +171,7 @@ void wal_replay(disk *d, const wal_identity *of, wal_reader each, void *arg, wal
     }
     for (fkv_list *l = found->files.next; e == 0 && l != &found->files; l = l->next)
         if (!read_file(&r, LIST_OF(l, wal_file, link))) break;
-    free(r.window);
+    window_close(&r.window);
 }
 
 void wal_found_text(const wal_found *f, char *to, uint32_t room) {
@@ -195,8 +187,8 @@ void wal_found_text(const wal_found *f, char *to, uint32_t room) {
     case WAL_OTHER_CLUSTER: snprintf(to, room, "%s belongs to another cluster", name); break;
     case WAL_OTHER_INSTANCE: snprintf(to, room, "%s belongs to another data directory", name); break;
     case WAL_LATER_FORMAT:
-        snprintf(to, room, "%s has format %u, of a later version of farkv; this one reads up to %u", name, f->format,
-                 WAL_FORMAT);
+        snprintf(to, room, "%s has format %u, of a later version of farkv: start that one; this one reads up to %u",
+                 name, f->format, WAL_FORMAT);
         break;
     case WAL_UNREADABLE: snprintf(to, room, "%s: cannot be read at %llu: %s", name, at, strerror(-f->error)); break;
     }

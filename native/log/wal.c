@@ -1,32 +1,13 @@
 /* wal.c: see wal.h. */
 #include "wal.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../base/assert.h"
+#include "../base/clock.h"
 #include "files.h"
 
-/* ---- jobs: out to a helper and home ---- */
-
-void wal_job_post(wal *w, wal_job *j, helper *to, void (*run)(job *)) {
-    *j = (wal_job){ .job.run = run, .home = w->c.home, .disk = w->c.disk, .under_way = true };
-    helper_post(to, &j->job);
-}
-void wal_job_home(wal_job *j, void (*run)(job *)) {
-    j->job.run = run;
-    mailbox_post(j->home, &j->job);
-}
-static void describe(wal_failure *f, const char *operation, const char *file, int error) {
-    *f = (wal_failure){ .operation = operation, .error = error };
-    snprintf(f->file, sizeof f->file, "%s", file);
-}
-bool wal_job_did(wal_job *j, const char *operation, const char *file, int result) {
-    if (result != 0) describe(&j->failure, operation, file, result);
-    return result == 0;
-}
-
-void wal_fail(wal *w, const wal_failure *f) {
+void wal_fail(wal *w, const disk_failure *f) {
     if (w->failed) return;
     w->failed = true;
     w->c.failed(w->c.owner, f);
@@ -46,24 +27,31 @@ static void write_on_disk(job *j) {
     wal_file_name(name, x->thread, x->head.file);
     if (x->leaves >= 0) d->close(d, x->leaves);
     wal_seal_batch(x->buffer.base, &x->head);
+    uint64_t began = fkv_now_ns();
     int e = d->write(d, x->handle, x->at, x->buffer.base, wal_whole_blocks(x->head.bytes));
-    if (wal_job_did(&x->base, "write", name, e)) wal_job_did(&x->base, "sync", name, d->sync(d, x->handle));
-    wal_job_home(&x->base, written);
+    if (disk_job_did(&x->base, "write", name, e)) disk_job_did(&x->base, "sync", name, d->sync(d, x->handle));
+    x->took_ns = fkv_now_ns() - began;
+    disk_job_home(&x->base, written);
 }
 
 /* At home. The batch is under way until the owner has heard of all of it: callbacks may append, but not flush. */
 static void written(job *j) {
     wal *w = LIST_OF(j, wal, write.base.job);
     wal_write *x = &w->write;
-    if (x->base.failure.error) wal_fail(w, &x->base.failure);
+    if (x->base.failure.error)
+        wal_fail(w, &x->base.failure);
+    else
+        fkv_histogram_record(&w->syncs, x->took_ns);
     wal_section s;
     const uint8_t *records;
     uint32_t at = sizeof(wal_batch);
     while (!w->failed && wal_next_section(x->buffer.base, &x->head, &at, &s, &records)) {
         wal_file_note(x->file, &s);
+        w->records += s.count;
         w->c.durable(w->c.owner, &s);
     }
     x->base.under_way = false;
+    w->home = true;
     w->other = x->buffer;
     empty(&w->other);
     if (!w->failed) w->c.room(w->c.owner);
@@ -99,7 +87,17 @@ void wal_flush(wal *w) {
     f->at += bytes;
     x->buffer = w->filling;
     w->filling = w->other;
-    wal_job_post(w, &x->base, w->c.writer, write_on_disk);
+    group_commit_goes(&w->group, w->turn_ns, x->buffer.records);
+    disk_job_post(&x->base, w->c.disk, w->c.home, w->c.writer, write_on_disk);
+}
+
+void wal_turn_ends(wal *w, uint64_t now_ns) {
+    bool under_way = w->write.base.under_way;
+    w->turn_ns = now_ns;
+    if (w->home && !under_way) group_commit_home(&w->group, now_ns, w->filling.records);
+    w->home = false;
+    if (under_way || w->filling.sections == 0) return;
+    if (group_commit_ready(&w->group, now_ns, w->filling.records)) wal_flush(w);
 }
 
 /* ---- appending ---- */
@@ -142,13 +140,14 @@ bool wal_append(wal *w, const wal_section *s, const void *records) {
     }
     if (s->bytes) memcpy(b->base + b->bytes, records, s->bytes);
     b->bytes += s->bytes;
+    b->records += s->count;
     return true;
 }
 
 /* ---- life ---- */
 
 /* The last batch, and names of files, may be in the page cache alone, if the process ended before they were synced. */
-static bool sync_found(wal *w, wal_failure *why) {
+static bool sync_found(wal *w, disk_failure *why) {
     const wal_file *last = LIST_LAST(&w->kept, wal_file, link);
     disk *d = w->c.disk;
     if (last) {
@@ -156,21 +155,21 @@ static bool sync_found(wal *w, wal_failure *why) {
         wal_file_name(name, w->c.of.thread, last->number);
         int file = d->open(d, name, DISK_WRITE);
         int e = file < 0 ? file : d->sync(d, file);
-        if (e != 0) describe(why, file < 0 ? "open" : "sync", name, e);
+        if (e != 0) disk_failed(why, file < 0 ? "open" : "sync", name, e);
         if (file >= 0) d->close(d, file);
         if (e != 0) return false;
     }
     int e = d->sync_directory(d);
-    if (e != 0) describe(why, "sync", "the directory", e);
+    if (e != 0) disk_failed(why, "sync", "the directory", e);
     return e == 0;
 }
 
-int wal_open(wal *w, const wal_config *c, wal_found *found, wal_failure *why) {
+int wal_open(wal *w, const wal_config *c, wal_found *found, disk_failure *why) {
     fkv_assert(found->verdict == WAL_WHOLE || found->verdict == WAL_TORN);
     fkv_assert(c->buffer_bytes % WAL_BLOCK == 0 && c->buffer_bytes > 0 && c->buffer_bytes <= WAL_BATCH_MAX);
     fkv_assert(c->file_bytes % WAL_BLOCK == 0 && c->file_bytes >= WAL_BLOCK + 2 * c->buffer_bytes);
     *w = (wal){ .c = *c, .next_batch = found->batch };
-    *why = (wal_failure){ 0 };
+    *why = (disk_failure){ 0 };
     list_init(&w->kept);
     list_init(&w->ahead);
     list_init(&w->spare);
@@ -179,7 +178,7 @@ int wal_open(wal *w, const wal_config *c, wal_found *found, wal_failure *why) {
     w->other.base = aligned_alloc(WAL_BLOCK, c->buffer_bytes);
     empty(&w->filling);
     empty(&w->other);
-    if (!w->filling.base || !w->other.base) describe(why, "memory", "buffers", -ENOMEM);
+    if (!w->filling.base || !w->other.base) disk_failed(why, "memory", "buffers", -ENOMEM);
     if (why->error || !sync_found(w, why)) {
         wal_free(w);
         return why->error;
@@ -200,6 +199,17 @@ void wal_trim(wal *w, wal_covered covered, void *arg) {
         w->spares++;
     }
     wal_files_go_on(w, false);
+}
+
+uint64_t wal_kept_bytes(const wal *w) {
+    uint64_t bytes = 0;
+    for (const fkv_list *l = w->kept.next; l != &w->kept; l = l->next) bytes += LIST_OF(l, const wal_file, link)->at;
+    return bytes;
+}
+void wal_oldest(const wal *w, void (*each)(void *arg, const wal_reach *r), void *arg) {
+    const wal_file *f = LIST_FIRST(&w->kept, wal_file, link);
+    for (uint32_t i = 0; f && i < f->places; i++)
+        if (f->reach[i].end) each(arg, &f->reach[i]);
 }
 
 void wal_stop(wal *w) { w->stopped = true; }

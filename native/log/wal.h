@@ -18,15 +18,10 @@
  * 3. Nothing is written or reported durable once a write or a sync has failed. */
 #ifndef FARKV_LOG_WAL_H
 #define FARKV_LOG_WAL_H
-#include "../base/helper.h"
+#include "../base/histogram.h"
+#include "disk_job.h"
+#include "group_commit.h"
 #include "replay.h"
-
-/* An operation of the disk that failed, for the message with which the process ends. */
-typedef struct wal_failure {
-    const char *operation; /* "write" */
-    char file[WAL_NAME_MAX];
-    int error; /* a negative errno */
-} wal_failure;
 
 typedef struct wal_config {
     disk *disk;
@@ -40,32 +35,24 @@ typedef struct wal_config {
     /* The section is on the disk, and so is all that was appended before it. Sections of one copy that followed each
      * other may have become one. */
     void (*durable)(void *owner, const wal_section *s);
-    void (*room)(void *owner);                         /* there may be more room than before */
-    void (*failed)(void *owner, const wal_failure *f); /* once; afterwards the log does nothing more */
+    void (*room)(void *owner);                          /* there may be more room than before */
+    void (*failed)(void *owner, const disk_failure *f); /* once; afterwards the log does nothing more */
 } wal_config;
 
 typedef struct wal_buffer {
     uint8_t *base;
     uint32_t bytes; /* from the head on; that of the head alone: empty */
-    uint32_t sections;
+    uint32_t sections, records;
     uint32_t last; /* where the last section is */
 } wal_buffer;
 
-/* On its way to a helper and home again. */
-typedef struct wal_job {
-    job job;
-    mailbox *home;
-    disk *disk;
-    bool under_way; /* of the data-plane thread; the rest is the helper's while it is set */
-    wal_failure failure;
-} wal_job;
-
 typedef struct wal_write {
-    wal_job base;
+    disk_job base;
     wal_buffer buffer;
     wal_batch head;
     wal_file *file; /* of the data-plane thread */
     uint64_t at;
+    uint64_t took_ns; /* to be written and synced */
     uint32_t thread;
     int handle;
     int leaves; /* a handle to close: of the file before; -1: none */
@@ -73,7 +60,7 @@ typedef struct wal_write {
 
 /* Makes `file` out of the file `source`, or new where that is 0; or removes `source`, without a `file`. */
 typedef struct wal_make {
-    wal_job base;
+    disk_job base;
     wal_identity of;
     wal_file *file;
     uint64_t source;
@@ -91,13 +78,18 @@ typedef struct wal {
     bool full;    /* the disk: no file could be made */
     bool failed;  /* invariant 3 */
     bool stopped; /* nothing more is posted */
+    bool home;    /* a batch has come home since the turn before ended */
+    uint64_t turn_ns;
+    group_commit group;
     wal_write write;
     wal_make make;
+    fkv_histogram syncs; /* of batches: how long each took to be written and synced */
+    uint64_t records;    /* in those */
 } wal;
 
 /* Goes on behind what was found WHOLE or TORN, and takes its files over; what was replayed survives from now on. 0 or
  * why not: then nothing has to be freed. Blocks. The first file is made by jobs: room is 0 until they have come home. */
-int wal_open(wal *w, const wal_config *c, wal_found *found, wal_failure *why);
+int wal_open(wal *w, const wal_config *c, wal_found *found, disk_failure *why);
 /* Bytes of records that a section may have now. 0: the caller waits for `room`. */
 uint32_t wal_room(const wal *w);
 /* Whether there is no room because the disk has none for another file; wal_retry tries again, at most once a second. */
@@ -105,13 +97,25 @@ static inline bool wal_disk_full(const wal *w) { return w->full; }
 void wal_retry(wal *w);
 /* Copies a section and its records. False: no room. */
 bool wal_append(wal *w, const wal_section *s, const void *records);
-/* At the end of each turn: what was appended goes to the disk, unless a batch is under way. */
+/* What was appended goes to the disk, unless a batch is under way. */
 void wal_flush(wal *w);
+/* At the end of each turn: the same, unless it is worth to wait for more (group_commit.h). */
+void wal_turn_ends(wal *w, uint64_t now_ns);
+/* When the next turn has to end at the latest; UINT64_MAX: nothing waits. */
+static inline uint64_t wal_deadline(const wal *w) { return group_commit_deadline(&w->group); }
 /* Whether all that was appended was reported durable. */
 static inline bool wal_is_idle(const wal *w) { return !w->write.base.under_way && w->filling.sections == 0; }
 /* Files are used again, from the oldest on, as long as `covered` is true of all that they hold: it is in a snapshot of
  * that epoch or a later one, or the copy is gone for ever. */
 void wal_trim(wal *w, wal_covered covered, void *arg);
+/* Bytes of the files that are kept, as far as they are written. */
+uint64_t wal_kept_bytes(const wal *w);
+/* Files without records that the log may go on in. */
+static inline uint32_t wal_free_files(const wal *w) { return w->aheads + w->spares; }
+/* What holds up wal_trim first: all that the oldest file holds. */
+void wal_oldest(const wal *w, void (*each)(void *arg, const wal_reach *r), void *arg);
+/* An operation of the disk has failed, so that nothing of it can be relied on: `failed` is called, if it was not yet. */
+void wal_fail(wal *w, const disk_failure *f);
 /* Nothing more is posted. Then the helpers are stopped, the mailbox at home is emptied, and the log is freed. What was
  * not under way is lost: nobody was told that it is durable. */
 void wal_stop(wal *w);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 bool binding_bad_option(napi_env env, const char *format, ...) {
     char text[256];
@@ -76,6 +77,17 @@ bool binding_provider(napi_env env, napi_value object, fab_provider *out) {
     return *out != FAB_NONE || binding_bad_option(env, "provider %s is not known", name);
 }
 
+bool binding_polling(napi_env env, napi_value object, polling *out) {
+    char text[16];
+    if (!binding_text(env, object, "polling", text, sizeof text)) return false;
+    for (polling how = 0; how < POLLING_COUNT; how++) {
+        if (strcmp(text, polling_name(how)) != 0) continue;
+        *out = how;
+        return true;
+    }
+    return binding_bad_option(env, "polling is auto, always or never, not %s", text);
+}
+
 bool binding_array(napi_env env, napi_value object, const char *name, napi_value *out, uint32_t *n) {
     bool is_array = false;
     if (!binding_field(env, object, name, out)) return false;
@@ -96,6 +108,12 @@ bool binding_set_u64(napi_env env, napi_value object, const char *name, uint64_t
            napi_set_named_property(env, object, name, value) == napi_ok;
 }
 
+bool binding_set_hex64(napi_env env, napi_value object, const char *name, uint64_t v) {
+    char text[17];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)v);
+    return binding_set_text(env, object, name, text);
+}
+
 bool binding_set_text(napi_env env, napi_value object, const char *name, const char *v) {
     napi_value value;
     return napi_create_string_utf8(env, v, NAPI_AUTO_LENGTH, &value) == napi_ok &&
@@ -106,4 +124,17 @@ bool binding_set_function(napi_env env, napi_value object, const char *name, nap
     napi_value value;
     return napi_create_function(env, name, NAPI_AUTO_LENGTH, f, ctx, &value) == napi_ok &&
            napi_set_named_property(env, object, name, value) == napi_ok;
+}
+
+bool binding_set_polling(napi_env env, napi_value o, const char *name, const poller_stats *p) {
+    napi_value v;
+    return napi_create_object(env, &v) == napi_ok &&
+           binding_set_number(env, v, "share", p->lived_ns ? (double)p->polled_ns / (double)p->lived_ns : 0) &&
+           binding_set_number(env, v, "found", (double)p->found) &&
+           binding_set_number(env, v, "vain", (double)p->vain) &&
+           binding_set_number(env, v, "yields", (double)p->yields) &&
+           binding_set_number(env, v, "lateYields", (double)p->late) &&
+           binding_set_number(env, v, "sleeps", (double)p->sleeps) &&
+           binding_set_number(env, v, "backOffs", (double)p->back_offs) &&
+           napi_set_named_property(env, o, name, v) == napi_ok;
 }

@@ -40,6 +40,8 @@ bool binding_bool(napi_env env, napi_value object, const char *name, bool *out);
 bool binding_text(napi_env env, napi_value object, const char *name, char *out, size_t room);
 /* The field `provider`: the name of one. */
 bool binding_provider(napi_env env, napi_value object, fab_provider *out);
+/* The field `polling`. */
+bool binding_polling(napi_env env, napi_value object, polling *out);
 /* The field as it is; an array for binding_array, with its length. */
 bool binding_field(napi_env env, napi_value object, const char *name, napi_value *out);
 bool binding_array(napi_env env, napi_value object, const char *name, napi_value *out, uint32_t *n);
@@ -48,8 +50,11 @@ bool binding_bad_option(napi_env env, const char *format, ...) __attribute__((fo
 
 /* Fields of a result; false with an exception pending. */
 bool binding_set_number(napi_env env, napi_value object, const char *name, double v);
-bool binding_set_u64(napi_env env, napi_value object, const char *name, uint64_t v); /* a bigint */
+bool binding_set_u64(napi_env env, napi_value object, const char *name, uint64_t v);   /* a bigint */
+bool binding_set_hex64(napi_env env, napi_value object, const char *name, uint64_t v); /* 16 hex digits */
 bool binding_set_text(napi_env env, napi_value object, const char *name, const char *v);
+/* PollingStats of data-plane.ts */
+bool binding_set_polling(napi_env env, napi_value object, const char *name, const poller_stats *p);
 bool binding_set_function(napi_env env, napi_value object, const char *name, napi_callback f, void *ctx);
 
 #endif

@@ -25,7 +25,7 @@ test('close ends what is outstanding, which may be drained once more; later call
 
 test('a value that was finished before close can still be drained after it', async (t) => {
   const plane = await Plane.start({ provider: 'tcp' });
-  const client = Driver.to(plane, { getSpinUs: 1000 });
+  const client = Driver.to(plane, { polling: 'always' });
   await client.put('a', 'kept');
   const answer = client.native.get(0, 'a', undefined, 0, 10_000);
   const outcome = client.adopt(answer - PENDING_BASE);

@@ -1,10 +1,12 @@
 /** A client's life ends well at every stage: in a process of its own, and in worker threads that come and go. */
 import test from 'ava';
 import { fileURLToPath } from 'node:url';
-import { PENDING_BASE } from '../native-client.js';
+import { CompletionField, PENDING_BASE } from '../native-client.js';
 import { lifeInProcess, testLivesInThreads } from '../../test/support/lives.js';
 import { Driver, Plane } from '../../test/support/native-pair.js';
 
+/** Room for the records of two keys. */
+const RECORDS = 2 * CompletionField.Words;
 const PROGRAM = fileURLToPath(new URL('../../test/support/native-stages.js', import.meta.url));
 
 const ends: readonly (readonly [stage: string, out: string, code: number])[] = [
@@ -44,7 +46,7 @@ test('getters in the arrays of getMany may close the client or take its buffers 
         keysWith(() => closing.close()),
         Buffer.alloc(100),
         0,
-        new Uint32Array(16),
+        new Uint32Array(RECORDS),
         1000,
       ),
     { code: 'ERR_CLOSED' },
@@ -58,11 +60,11 @@ test('getters in the arrays of getMany may close the client or take its buffers 
       keysWith(() => detach(target.buffer)),
       target,
       0,
-      new Uint32Array(16),
+      new Uint32Array(RECORDS),
       1000,
     ),
   );
-  const records = new Uint32Array(16);
+  const records = new Uint32Array(RECORDS);
   t.throws(() =>
     client.native.getMany(
       0,

@@ -60,8 +60,8 @@ test('getSync obeys its time-out, and is not offered over tcp', async (t) => {
 });
 
 test('a put that is alone may be answered inside flush', async (t) => {
-  const plane = await Plane.start({ spinUs: 1000 });
-  const client = Driver.to(plane, { putSpinUs: 1_000_000 });
+  const plane = await Plane.start({ polling: 'always' });
+  const client = Driver.to(plane, { polling: 'always' });
   await client.put('a', 'connected');
   let version = 0n;
   t.true(
@@ -77,8 +77,8 @@ test('a put that is alone may be answered inside flush', async (t) => {
 });
 
 test('puts that are made in one turn go together, however long one alone would be polled for', async (t) => {
-  const plane = await Plane.start({ spinUs: 1000 });
-  const client = Driver.to(plane, { putSpinUs: 1_000_000 });
+  const plane = await Plane.start({ polling: 'always' });
+  const client = Driver.to(plane, { polling: 'always' });
   await client.put('a', 'connected');
   const puts = Array.from({ length: 64 }, (_, i) => client.put(`k${i}`, 'v'));
   for (const put of puts) {
@@ -92,7 +92,7 @@ test('puts that are made in one turn go together, however long one alone would b
 
 test('a get that is alone may be answered inside flush', async (t) => {
   const plane = await Plane.start({ provider: 'tcp' });
-  const client = Driver.to(plane, { getSpinUs: 1_000_000 });
+  const client = Driver.to(plane, { polling: 'always' });
   await client.put('a', 'v');
   await client.get('a');
   t.true(await answeredInside(client, async () => void t.is((await client.get('a')).status, 'OK')));

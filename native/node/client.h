@@ -6,6 +6,7 @@
  *   client_texts.c     the keys of a batch as one text         client_drain.c     drain, take
  *   client_ops.c       the table of operations                 client_stats.c     stats
  *   client_map.c       setTicket, setReplicated, setOwners, setRoutes
+ *   client_redis.c     listenRedis, endRedis, closeRedis: a Redis gateway over this client
  *
  * Life. A client is one block of memory with a count of those who hold it: libuv's handles until they are closed, the
  * JavaScript object, each of its methods (they are made for the object and carry the pointer, so no call has to look it
@@ -20,6 +21,7 @@
 #define FARKV_NODE_CLIENT_H
 #include <uv.h>
 #include "../base/list.h"
+#include "../base/poller.h"
 #include "../client/lookup/lookup.h"
 #include "binding.h"
 
@@ -27,9 +29,12 @@ enum {
     CLIENT_QUEUES = 5,
     CLIENT_EVENTS = 256,         /* waiting to be told; more are dropped */
     CLIENT_COMPLETIONS = 512,    /* records of one drain */
-    CLIENT_WORDS = 8,            /* CompletionField.Words in native-client.ts */
+    CLIENT_WORDS = 10,           /* CompletionField.Words in native-client.ts */
     CLIENT_TEXTS_MAX = 64 << 10, /* TEXTS_MAX in native-client.ts */
     CLIENT_TEXTS_KEYS = 1024,    /* PUTS_MAX in native-client.ts */
+    CLIENT_HALF_MIN = 8,         /* of 16 in flight */
+    CLIENT_HALF_MAX = 16,        /* larger parts are asked for by themselves wherever the owner is */
+    CLIENT_APART = 8,
     CLIENT_PENDING_STATUS = 255, /* PENDING_STATUS in native-client.ts */
     /* of an id are the place in the table, CLIENT_PLACE_BITS in native-client.ts; the rest is a generation */
     CLIENT_PLACE_BITS = 16,
@@ -52,13 +57,16 @@ enum {
     FIELD_CODEC,
     FIELD_USER_FLAGS,
     FIELD_VERSION_LOW,
-    FIELD_VERSION_HIGH
+    FIELD_VERSION_HIGH,
+    FIELD_RESULT_LOW,
+    FIELD_RESULT_HIGH
 };
 
 /* HELD: too large for a slab, waits for take */
 typedef enum { OP_FREE, OP_OUTSTANDING, OP_READY, OP_HELD } client_op_state;
 
 typedef struct client client;
+typedef struct client_redis client_redis;
 
 typedef struct client_op {
     fkv_list link; /* free, busy, ready, held */
@@ -70,6 +78,9 @@ typedef struct client_op {
     uint64_t request;         /* of the session, for what is not a GET */
     lookup_result result;
     uint8_t *value; /* the lookup's while `get`, else of malloc; NULL: none */
+    /* Of one without a kind. Not NULL: called instead of having it drained; whoever set it frees the operation. */
+    void (*ended)(struct client_op *o);
+    void *owner;
 } client_op;
 
 typedef struct client_watch {
@@ -78,19 +89,13 @@ typedef struct client_watch {
     fab_cq *cq;
 } client_watch;
 
-/* Whether polling inside a call pays: where it brought nothing it is left out for a while, longer each time. The owner
- * is far away, or needs this processor. */
-typedef struct client_spin {
-    uint64_t ns; /* how long to poll, at most; 0: never */
-    uint32_t misses, skip;
-} client_spin;
-
 /* GETs, or changes: what is polled for before the event loop goes on. */
 typedef struct client_kind {
     uint32_t outstanding; /* not yet ready */
     /* which getMany started since the last flush; of putMany none: its owner needs the processor longer */
     uint32_t many;
-    client_spin spin;
+    poller poller;
+    uint32_t apart; /* flushes after which not everything was answered at once; from CLIENT_APART on, halves pay */
 } client_kind;
 
 struct client {
@@ -121,6 +126,7 @@ struct client {
     napi_async_cleanup_hook_handle cleanup;
     napi_ref on_ready, on_event, resource;
     session_event events[CLIENT_EVENTS];
+    client_redis *redis; /* NULL: none */
     uint32_t event_first, event_count;
 
     /* arrays shared with JavaScript */
@@ -187,10 +193,14 @@ static inline fkv_status client_texts_next(client_texts *t, uint16_t space, look
     return out->count >= 1 && out->count <= FKV_KEY_MAX ? FKV_OK : FKV_KEY_INVALID;
 }
 
+/* client_redis.c */
+void client_redis_close(client *c);
+
 /* client_loop.c */
 bool client_loop_open(client *c, napi_env env);
 void client_loop_watch(client *c); /* completion queues that are new */
 void client_loop_close(client *c);
+void client_handle_closed(client *c);                 /* one of its `handles` is gone */
 void client_keep_alive(client *c);                    /* as long as something is outstanding */
 void client_event(void *ctx, const session_event *e); /* lookup_config.event */
 
@@ -200,9 +210,14 @@ napi_value client_get_sync(napi_env env, napi_callback_info info);
 napi_value client_get_many(napi_env env, napi_callback_info info);
 napi_value client_put(napi_env env, napi_callback_info info);
 napi_value client_put_many(napi_env env, napi_callback_info info);
+napi_value client_delete_many(napi_env env, napi_callback_info info);
 napi_value client_compare_and_swap(napi_env env, napi_callback_info info);
 napi_value client_delete(napi_env env, napi_callback_info info);
+napi_value client_increment(napi_env env, napi_callback_info info);
+napi_value client_append(napi_env env, napi_callback_info info);
+napi_value client_touch(napi_env env, napi_callback_info info);
 napi_value client_scan(napi_env env, napi_callback_info info);
+napi_value client_tally(napi_env env, napi_callback_info info);
 napi_value client_shard_of(napi_env env, napi_callback_info info);
 napi_value client_cancel(napi_env env, napi_callback_info info);
 napi_value client_flush(napi_env env, napi_callback_info info);
@@ -213,6 +228,9 @@ napi_value client_set_ticket(napi_env env, napi_callback_info info);
 napi_value client_set_replicated(napi_env env, napi_callback_info info);
 napi_value client_set_owners(napi_env env, napi_callback_info info);
 napi_value client_set_routes(napi_env env, napi_callback_info info);
+napi_value client_listen_redis(napi_env env, napi_callback_info info);
+napi_value client_end_redis(napi_env env, napi_callback_info info);
+napi_value client_close_redis(napi_env env, napi_callback_info info);
 napi_value client_stats(napi_env env, napi_callback_info info);
 
 /* An answer: done, or -(status). */

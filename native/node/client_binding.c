@@ -19,6 +19,7 @@ client *client_arguments(napi_env env, napi_callback_info info, napi_value *argv
 void client_close(client *c) {
     lookup *l = c->lookup;
     if (!l) return;
+    client_redis_close(c);
     client_loop_close(c);
     client_ops_close(c);
     c->lookup = NULL;
@@ -91,9 +92,14 @@ static bool add_members(napi_env env, client *c, napi_value object) {
         { "getMany", client_get_many },
         { "put", client_put },
         { "putMany", client_put_many },
+        { "deleteMany", client_delete_many },
         { "compareAndSwap", client_compare_and_swap },
         { "delete", client_delete },
+        { "increment", client_increment },
+        { "append", client_append },
+        { "touch", client_touch },
         { "scan", client_scan },
+        { "tally", client_tally },
         { "shardOf", client_shard_of },
         { "cancel", client_cancel },
         { "flush", client_flush },
@@ -104,6 +110,9 @@ static bool add_members(napi_env env, client *c, napi_value object) {
         { "setReplicated", client_set_replicated },
         { "setOwners", client_set_owners },
         { "setRoutes", client_set_routes },
+        { "listenRedis", client_listen_redis },
+        { "endRedis", client_end_redis },
+        { "closeRedis", client_close_redis },
         { "stats", client_stats },
         { "close", close_method },
     };
@@ -126,7 +135,8 @@ static bool function_option(napi_env env, napi_value options, const char *name, 
 
 static bool read_options(napi_env env, napi_value options, client *c, lookup_config *l) {
     napi_value v;
-    uint64_t first, shards, timeout_ms, outstanding, put_spin_us, get_spin_us, unavailable_ms, locations, busy_poll_us;
+    uint64_t first, shards, timeout_ms, outstanding, unavailable_ms, locations;
+    polling how;
     uint8_t *ticket;
     size_t n;
     if (!binding_field(env, options, "hashSeed", &v) || !binding_seed(env, v, "hashSeed", &l->seed)) return false;
@@ -136,9 +146,7 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     if (n != sizeof(fkv_pass)) return binding_bad_option(env, "ticket must have %zu bytes", sizeof(fkv_pass));
     if (!binding_number(env, options, "timeoutMs", 1, 1u << 31, &timeout_ms)) return false;
     if (!binding_number(env, options, "maxOutstanding", 1, 1u << CLIENT_PLACE_BITS, &outstanding)) return false;
-    if (!binding_number(env, options, "putSpinUs", 0, 1000000, &put_spin_us)) return false;
-    if (!binding_number(env, options, "getSpinUs", 0, 1000000, &get_spin_us)) return false;
-    if (!binding_number(env, options, "busyPollUs", 0, 1000000, &busy_poll_us)) return false;
+    if (!binding_polling(env, options, &how)) return false;
     if (!binding_number(env, options, "cachedLocations", 0, LOOKUP_LOCATIONS_MAX, &locations)) return false;
     if (!binding_number(env, options, "unavailableMs", 0, UINT32_MAX, &unavailable_ms)) return false;
     if (!function_option(env, options, "onReady", &c->on_ready)) return false;
@@ -149,14 +157,14 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     l->session.max_requests = (uint32_t)outstanding;
     l->max_gets = (uint32_t)outstanding;
     l->cached_locations = (uint32_t)locations;
-    l->session.busy_poll_us = (uint32_t)busy_poll_us;
     l->session.unavailable_ms = (uint32_t)unavailable_ms;
     l->ctx = c;
     l->event = client_event;
     l->done = client_get_done;
     c->timeout_ms = (double)timeout_ms;
-    c->changes.spin.ns = put_spin_us * 1000;
-    c->gets.spin.ns = get_spin_us * 1000;
+    poller_init(&c->changes.poller, how, fkv_now_ns());
+    c->changes.poller.chain = true;
+    poller_init(&c->gets.poller, how, fkv_now_ns());
     c->capacity = (uint32_t)outstanding;
     return true;
 }

@@ -4,8 +4,9 @@
 #include <string.h>
 #include "client.h"
 
-enum { SPIN_FOR_FEW = 4 };    /* more of them are worth a batch: the event loop collects it */
-enum { SPINS_FOR_MANY = 64 }; /* those of one call are collected here, as long as they keep coming */
+enum { PARTS = 4 };         /* of what is in flight, one is waited for */
+enum { MORE_NS = 10000 };   /* and no longer than this, once something came */
+enum { MANY_NS = 2000000 }; /* for so long at most the answers to one call are polled for, as they keep coming */
 
 /* A number of milliseconds from `now`; what is not one is the client's own. */
 static uint64_t deadline_of(client *c, napi_env env, napi_value v, uint64_t now) {
@@ -168,15 +169,25 @@ static bool read_change(client *c, napi_env env, const napi_value *argv, client_
     return true;
 }
 
-/* ttlMs, userFlags, codec. */
-static bool read_attributes(napi_env env, const napi_value *argv, session_ask *a) {
+static bool read_ttl(napi_env env, napi_value v, session_ask *a) {
     double ttl;
+    if (napi_get_value_double(env, v, &ttl) != napi_ok) return false;
+    bool keeps = ttl == -1 && a->op == FKV_OP_CAS; /* KEEP_TTL */
+    if (!keeps && !(ttl >= 0 && ttl <= (double)FKV_TTL_MAX)) return false;
+    a->flags |= keeps ? FKV_REQUEST_KEEP_EXPIRY : 0;
+    a->ttl_ms = keeps ? 0 : (uint64_t)ttl;
+    return true;
+}
+static bool read_codec(napi_env env, napi_value v, session_ask *a) {
     uint32_t codec;
-    if (napi_get_value_double(env, argv[0], &ttl) != napi_ok || !(ttl >= 0 && ttl <= (double)FKV_TTL_MAX)) return false;
-    if (!read_u32(env, argv[1], UINT32_MAX, &a->user_flags) || !read_u32(env, argv[2], UINT8_MAX, &codec)) return false;
-    a->ttl_ms = (uint64_t)ttl;
+    if (!read_u32(env, v, UINT8_MAX, &codec)) return false;
     a->codec = (uint8_t)codec;
     return true;
+}
+/* ttlMs, userFlags, codec. */
+static bool read_attributes(napi_env env, const napi_value *argv, session_ask *a) {
+    return read_ttl(env, argv[0], a) && read_u32(env, argv[1], UINT32_MAX, &a->user_flags) &&
+           read_codec(env, argv[2], a);
 }
 
 static fkv_status read_value(napi_env env, napi_value v, session_ask *a) {
@@ -237,11 +248,69 @@ napi_value client_delete(napi_env env, napi_callback_info info) {
     return send_request(c, env, &a, argv[2], &c->changes);
 }
 
+napi_value client_increment(napi_env env, napi_callback_info info) {
+    napi_value argv[6];
+    client *c = client_arguments(env, info, argv, 6);
+    client_key k;
+    fkv_status s;
+    int64_t by;
+    bool lossless;
+    session_ask a = { .op = FKV_OP_INCREMENT };
+    if (!c) return NULL;
+    if (!read_change(c, env, argv, &k, &a, &s)) return refuse(c, env, s);
+    bool good = napi_get_value_bigint_int64(env, argv[2], &by, &lossless) == napi_ok && lossless &&
+                read_ttl(env, argv[3], &a) && read_codec(env, argv[4], &a);
+    if (!good) return refuse(c, env, FKV_BAD_REQUEST);
+    memcpy(&a.expected, &by, sizeof by);
+    return send_request(c, env, &a, argv[5], &c->changes);
+}
+
+napi_value client_append(napi_env env, napi_callback_info info) {
+    napi_value argv[6];
+    client *c = client_arguments(env, info, argv, 6);
+    client_key k;
+    fkv_status s;
+    session_ask a = { .op = FKV_OP_APPEND };
+    if (!c) return NULL;
+    if (!read_change(c, env, argv, &k, &a, &s)) return refuse(c, env, s);
+    s = read_value(env, argv[2], &a);
+    if (s != FKV_OK) return refuse(c, env, s);
+    if (!read_ttl(env, argv[3], &a) || !read_codec(env, argv[4], &a)) return refuse(c, env, FKV_BAD_REQUEST);
+    return send_request(c, env, &a, argv[5], &c->changes);
+}
+
+napi_value client_touch(napi_env env, napi_callback_info info) {
+    napi_value argv[4];
+    client *c = client_arguments(env, info, argv, 4);
+    client_key k;
+    fkv_status s;
+    session_ask a = { .op = FKV_OP_TOUCH };
+    if (!c) return NULL;
+    if (!read_change(c, env, argv, &k, &a, &s)) return refuse(c, env, s);
+    if (!read_ttl(env, argv[2], &a)) return refuse(c, env, FKV_BAD_REQUEST);
+    return send_request(c, env, &a, argv[3], &c->changes);
+}
+
+/* Bytes that keys begin with, or undefined. */
+static bool read_prefix(napi_env env, napi_value v, session_ask *a) {
+    napi_valuetype kind;
+    napi_typedarray_type type;
+    size_t n;
+    void *bytes;
+    if (napi_typeof(env, v, &kind) != napi_ok) return false;
+    if (kind == napi_undefined) return true;
+    if (napi_get_typedarray_info(env, v, &type, &n, &bytes, NULL, NULL) != napi_ok) return false;
+    if (type != napi_uint8_array || n > FKV_KEY_MAX) return false;
+    a->key = bytes;
+    a->key_bytes = (uint32_t)n;
+    return true;
+}
+
 enum { EVERY_SPACE = 1 << 16 }; /* in the place of a namespace: all of them */
 
 napi_value client_scan(napi_env env, napi_callback_info info) {
-    napi_value argv[6];
-    client *c = client_arguments(env, info, argv, 6);
+    napi_value argv[7];
+    client *c = client_arguments(env, info, argv, 7);
     uint32_t space;
     bool values;
     session_ask a = { .op = FKV_OP_SCAN };
@@ -249,7 +318,7 @@ napi_value client_scan(napi_env env, napi_callback_info info) {
     if (!c->lookup) return refuse(c, env, FKV_CLOSED);
     bool good = read_u32(env, argv[0], EVERY_SPACE, &space) && read_u32(env, argv[1], c->shards - 1, &a.shard) &&
                 read_u64(env, argv[2], &a.expected) && read_u32(env, argv[3], UINT32_MAX, &a.value_bytes) &&
-                napi_get_value_bool(env, argv[4], &values) == napi_ok;
+                napi_get_value_bool(env, argv[4], &values) == napi_ok && read_prefix(env, argv[6], &a);
     if (!good || a.value_bytes == 0) return refuse(c, env, FKV_BAD_REQUEST);
     a.flags = values ? FKV_REQUEST_SCAN_VALUES : 0;
     if (space == EVERY_SPACE)
@@ -257,6 +326,20 @@ napi_value client_scan(napi_env env, napi_callback_info info) {
     else
         a.space = (uint16_t)space;
     return send_request(c, env, &a, argv[5], NULL);
+}
+
+napi_value client_tally(napi_env env, napi_callback_info info) {
+    napi_value argv[5];
+    client *c = client_arguments(env, info, argv, 5);
+    uint32_t space;
+    session_ask a = { .op = FKV_OP_TALLY };
+    if (!c) return NULL;
+    if (!c->lookup) return refuse(c, env, FKV_CLOSED);
+    bool good = read_u32(env, argv[0], UINT16_MAX, &space) && read_u32(env, argv[1], c->shards - 1, &a.shard) &&
+                read_u64(env, argv[2], &a.expected) && read_prefix(env, argv[4], &a);
+    if (!good) return refuse(c, env, FKV_BAD_REQUEST);
+    a.space = (uint16_t)space;
+    return send_request(c, env, &a, argv[3], NULL);
 }
 
 napi_value client_shard_of(napi_env env, napi_callback_info info) {
@@ -288,49 +371,46 @@ napi_value client_cancel(napi_env env, napi_callback_info info) {
 
 /* ---- flush ---- */
 
-/* Polls until something has ended. */
-static void spin_for_few(client *c, client_spin *h) {
-    enum { MISSES_MAX = 6 };
-    session *s = lookup_session(c->lookup);
-    if (!h->ns) return;
-    if (h->skip) {
-        h->skip--;
-        return;
-    }
-    uint64_t until = session_now(s) + h->ns;
-    for (uint32_t i = 1; !c->ready_count && session_now(s) < until; i++) poll_or_yield(s, i);
-    if (c->ready_count) {
-        h->misses = 0;
-        return;
-    }
-    if (h->misses < MISSES_MAX) h->misses++;
-    h->skip = (1u << h->misses) - 1;
-}
-
-/* The answers to one call for many keys come in few large pieces: polled for until all are there, and given up when
- * nothing comes for as long as one would be polled for. */
-static void spin_for_many(client *c, const client_kind *k) {
-    session *s = lookup_session(c->lookup);
-    uint64_t now = session_now(s), end = now + SPINS_FOR_MANY * k->spin.ns, until = now + k->spin.ns;
-    uint32_t left = k->outstanding;
-    for (uint32_t i = 1; left && now < until && now < end; i++, now = session_now(s)) {
-        poll_or_yield(s, i);
-        if (k->outstanding == left) continue;
-        left = k->outstanding;
-        until = session_now(s) + k->spin.ns;
-    }
+/* After a flush, of all that was asked for. That each was answered by then means that the owner had this processor
+ * meanwhile: it needs no doorbell before the last. Where it has another one, each half is asked for while it answers
+ * the other. Tried anew now and then, for either can change. */
+static void note_first_look(client_kind *k, uint32_t asked) {
+    enum { FLUSHES = 1024 };
+    if (asked < 2 * CLIENT_HALF_MIN) return;
+    if (k->outstanding == 0)
+        k->apart = 0;
+    else if (++k->apart == FLUSHES)
+        k->apart = CLIENT_APART - 2;
 }
 
 /* Only at a flush, when the program has asked for all that it asks for in this turn: were each call polled for, calls
- * that could go together would go one after the other. */
-static void spin_for(client *c, client_kind *k) {
+ * that could go together would go one after the other. The answers to one call for many keys come in few large pieces,
+ * and are polled for until all are there; of other operations in flight a part is enough to go on with, so that the
+ * owner has the rest meanwhile.
+ *
+ * It looks once in any case: an owner that was woken on this processor has answered before the flush came back. */
+static void poll_for(client *c, client_kind *k) {
+    session *s = lookup_session(c->lookup);
     bool many = k->outstanding <= k->many;
+    uint32_t left = k->outstanding, enough = left / PARTS + 1;
     k->many = 0;
-    if (!k->outstanding || c->ready_count) return;
-    if (c->outstanding <= SPIN_FOR_FEW)
-        spin_for_few(c, &k->spin);
-    else if (many)
-        spin_for_many(c, k);
+    if (!left || c->ready_count || k->poller.how == POLLING_NEVER) return;
+    uint64_t now = session_now(s), end = now + MANY_NS, came = now;
+    poller_found(&k->poller, now); /* what the program did meanwhile is no wait */
+    session_poll(s);
+    note_first_look(k, left);
+    for (;; session_poll(s)) {
+        now = session_now(s);
+        if (k->outstanding != left) {
+            poller_found(&k->poller, now);
+            left = k->outstanding;
+            came = now;
+        }
+        if (many ? !left || now >= end : c->ready_count >= enough || (c->ready_count && now - came >= MORE_NS)) return;
+        poll_step step = poller_nothing(&k->poller, now);
+        if (step == POLL_SLEEP) return;
+        poller_step(step);
+    }
 }
 
 napi_value client_flush(napi_env env, napi_callback_info info) {
@@ -338,8 +418,8 @@ napi_value client_flush(napi_env env, napi_callback_info info) {
     if (!c) return NULL;
     if (c->lookup) {
         session_flush(lookup_session(c->lookup));
-        spin_for(c, &c->gets);
-        spin_for(c, &c->changes);
+        poll_for(c, &c->gets);
+        poll_for(c, &c->changes);
     }
     return client_answer(env, c->ready_count);
 }

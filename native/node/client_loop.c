@@ -181,19 +181,19 @@ bool client_loop_open(client *c, napi_env env) {
     return true;
 }
 
-static void handle_closed(client *c) {
+void client_handle_closed(client *c) {
     if (--c->handles) return;
     if (c->cleanup) napi_remove_async_cleanup_hook(c->cleanup);
     client_drop(c);
 }
 
-static void own_closed(uv_handle_t *h) { handle_closed(h->data); }
+static void own_closed(uv_handle_t *h) { client_handle_closed(h->data); }
 
 static void watch_closed(uv_handle_t *h) {
     client_watch *w = h->data;
     client *c = w->c;
     free(w);
-    handle_closed(c);
+    client_handle_closed(c);
 }
 
 /* The completion queues are watched until here, so this comes before they are destroyed. */

@@ -121,7 +121,8 @@ static bool run_group(batch *b, uint32_t first, int n) {
             start_one(b, &g.key[i], g.index[i], record);
     }
     b->used += used;
-    if (b->pending - b->flushed >= b->doorbell) {
+    bool early = b->doorbell > CLIENT_HALF_MAX || b->c->gets.apart >= CLIENT_APART;
+    if (early && b->pending - b->flushed >= b->doorbell) {
         session_flush(lookup_session(b->c->lookup));
         b->flushed = b->pending;
     }

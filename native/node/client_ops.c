@@ -38,7 +38,10 @@ client_op *client_op_take(client *c, client_kind *k) {
     list_push(&c->busy, &o->link);
     o->state = OP_OUTSTANDING;
     o->kind = k;
-    if (k) k->outstanding++;
+    if (k)
+        k->outstanding++;
+    else
+        o->ended = NULL;
     o->get = NULL;
     o->request = 0;
     o->value = NULL;
@@ -70,8 +73,13 @@ void client_op_free(client_op *o) {
 void client_op_ready(client_op *o, fkv_status s) {
     client *c = o->c;
     fkv_assert(o->state == OP_OUTSTANDING); /* an operation ends once */
-    if (o->kind) o->kind->outstanding--;
     o->result.status = s;
+    if (o->kind) {
+        o->kind->outstanding--;
+    } else if (o->ended) {
+        o->ended(o);
+        return;
+    }
     o->state = OP_READY;
     list_remove(&o->link);
     list_push(&c->ready, &o->link);
@@ -101,7 +109,8 @@ void client_request_done(void *user, session_answer *a) {
     fkv_status s = a->status;
     o->result = (lookup_result){ .codec = a->reply.codec,
                                  .user_flags = a->reply.user_flags,
-                                 .version = a->reply.version };
+                                 .version = a->reply.version,
+                                 .expiry_ms = a->reply.expiry_ms };
     if (s == FKV_OK && a->reply.op == FKV_OP_SCAN && a->body_bytes) {
         o->result.value_bytes = a->body_bytes;
         o->value = session_take_body(a);
@@ -119,6 +128,8 @@ void client_record(uint32_t *w, uint32_t id, const lookup_result *r, uint32_t of
     w[FIELD_USER_FLAGS] = r->user_flags;
     w[FIELD_VERSION_LOW] = (uint32_t)r->version;
     w[FIELD_VERSION_HIGH] = (uint32_t)(r->version >> 32);
+    w[FIELD_RESULT_LOW] = (uint32_t)r->expiry_ms;
+    w[FIELD_RESULT_HIGH] = (uint32_t)(r->expiry_ms >> 32);
 }
 
 static void save_value(client_op *o) {

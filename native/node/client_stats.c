@@ -60,5 +60,10 @@ napi_value client_stats(napi_env env, napi_callback_info info) {
     for (size_t i = 0; good && i < sizeof fields / sizeof *fields; i++) {
         good = binding_set_number(env, out, fields[i].name, (double)fields[i].value);
     }
+    uint64_t now_ns = fkv_now_ns();
+    const poller_stats gets = poller_get_stats(&c->gets.poller, now_ns),
+                       changes = poller_get_stats(&c->changes.poller, now_ns);
+    good = good && binding_set_polling(env, out, "getPolling", &gets) &&
+           binding_set_polling(env, out, "changePolling", &changes);
     return good && napi_set_named_property(env, out, "owners", owners.list) == napi_ok ? out : NULL;
 }

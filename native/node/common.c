@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include "../base/clock.h"
+#include "../base/notify.h"
 #include "../fabric/fabric.h"
 #include "../table/table.h"
 #include "../wire/wire.h"
@@ -208,6 +209,23 @@ static napi_value try_lock(napi_env env, napi_callback_info info) {
     return napi_get_boolean(env, locked, &out) == napi_ok ? out : NULL;
 }
 
+/* notify(address, text): undefined, or why it was not sent. */
+static napi_value notify(napi_env env, napi_callback_info info) {
+    napi_value argv[2], out;
+    char address[NOTIFY_ADDRESS_MAX + 5], text[NOTIFY_TEXT_MAX + 5]; /* cut at a character, too long is still so */
+    size_t address_bytes, text_bytes;
+    if (!arguments(env, info, argv, 2, 2)) return NULL;
+    if (napi_get_value_string_utf8(env, argv[0], address, sizeof address, &address_bytes) != napi_ok ||
+        napi_get_value_string_utf8(env, argv[1], text, sizeof text, &text_bytes) != napi_ok) {
+        binding_bad_option(env, "address and text must be strings");
+        return NULL;
+    }
+    int e = notify_send(address, address_bytes, text, text_bytes);
+    napi_status s = e != 0 ? napi_create_string_utf8(env, strerror(-e), NAPI_AUTO_LENGTH, &out)
+                           : napi_get_undefined(env, &out);
+    return s == napi_ok ? out : NULL;
+}
+
 static napi_value provider_missing(napi_env env, napi_callback_info info) {
     napi_value argv[1], out;
     char name[16];
@@ -301,6 +319,7 @@ bool binding_init_common(napi_env env, napi_value exports) {
            binding_set_function(env, exports, "crc32c", crc32c, NULL) &&
            binding_set_function(env, exports, "bootTimeNs", boot_time_ns, NULL) &&
            binding_set_function(env, exports, "tryLock", try_lock, NULL) &&
+           binding_set_function(env, exports, "notify", notify, NULL) &&
            binding_set_function(env, exports, "providerMissing", provider_missing, NULL) &&
            binding_set_function(env, exports, "rdmaAddresses", rdma_addresses, NULL);
 }

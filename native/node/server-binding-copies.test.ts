@@ -1,10 +1,13 @@
 /** The class DataPlane: shards with copies in other data planes of this process, by the calls that a server makes. */
 import test, { type ExecutionContext } from 'ava';
-import type { CopyEvent, ShardLayout } from '../data-plane.js';
+import type { CopyEvent, CopyStats, ShardLayout } from '../data-plane.js';
 import { addon } from '../addon.js';
 import { Driver, Plane, SHARDS, type PlaneOptions } from '../../test/support/native-pair.js';
 
 const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
+
+/** As `stats` writes the id of a copy. */
+const nameOf = (id: bigint): string => id.toString(16).padStart(16, '0');
 
 /** A data plane as a server has it: which layouts its shards have now, and what was noticed of copies. */
 class Server {
@@ -48,14 +51,15 @@ class Server {
     }
   }
 
-  async copy(owner: Server, shard: number): Promise<void> {
+  async copy(owner: Server, shard: number, base = false, copy = this.id(shard)): Promise<CopyStats> {
     const { epoch, incarnation } = owner.layouts[shard]!;
     const { addresses } = owner;
     const serverIncarnation = owner.plane.incarnation;
     const { native } = this.plane;
-    await native.copyShard({ shard, epoch, incarnation, serverIncarnation, copy: this.id(shard), addresses });
-    await native.followCopy(shard);
+    await native.copyShard({ shard, epoch, incarnation, serverIncarnation, copy, base, addresses });
+    const stats = await native.followCopy(shard);
     await native.stopCopy(shard);
+    return stats;
   }
 
   /** From nothing to a copy in sync beside those of `others`. */
@@ -149,12 +153,12 @@ for (const over of [
     const work = new Work(t, client, 'key');
     for (const shard of shards) await b.join(a, shard, [], 1);
     for (const shard of shards) await c.join(a, shard, [b], 2);
-    t.like(await a.stats(0), { role: 'owner', id: 0n, config: 2 });
+    t.like(await a.stats(0), { role: 'owner', id: nameOf(0n), config: 2 });
     t.deepEqual(
       (await a.stats(0))?.peers.map(({ id, standing, linked }) => [id, standing, linked]),
-      [b, c].map((s) => [s.id(0), 'in-sync', over.provider]),
+      [b, c].map((s) => [nameOf(s.id(0)), 'in-sync', over.provider]),
     );
-    t.like(await b.stats(0), { role: 'backup', id: b.id(0), epoch: 1, follows: true, peers: [] });
+    t.like(await b.stats(0), { role: 'backup', id: nameOf(b.id(0)), epoch: 1, follows: true, peers: [] });
     // Under way at the failover: each is one write, whoever answers.
     const counter = await client.put('counter', '0');
     let version = counter.version;
@@ -237,6 +241,35 @@ test('changes that find too few copies have a code of their own and no effect', 
   await Promise.all([a.plane.close(), b.plane.close()]);
 });
 
+test('a copy that is none any more is the base of the next one, which tells how much it has copied', async (t) => {
+  const a = await Server.start(owner);
+  const b = await Server.start(second);
+  const client = new Driver();
+  a.teach(client);
+  const keys = Array.from({ length: 200 }, (_, i) => `key-${i}`);
+  const putAll = (names: readonly string[], value: string) =>
+    Promise.all(names.map(async (key) => t.is((await client.put(key, value, 60_000)).status, 'OK')));
+  await putAll(keys, 'before');
+  for (const shard of shards) await b.join(a, shard, [], 1);
+  for (const shard of shards) await a.configure(shard, [], 2);
+  await putAll(keys.slice(0, 20), 'after');
+  const sum = { entries: 0, kept: 0 };
+  for (const shard of shards) {
+    const id = b.id(shard) + 1000n;
+    await b.plane.native.keepBase(shard, id);
+    t.is((await b.stats(shard))?.role, undefined);
+    const { entries, kept } = await b.copy(a, shard, true, id);
+    sum.entries += entries;
+    sum.kept += kept;
+    t.like(await b.stats(shard), { role: 'backup', id: nameOf(id) });
+  }
+  t.deepEqual(sum, { entries: 20, kept: 180 });
+  await t.throwsAsync(a.plane.native.keepBase(0, 5n), { code: 'ERR_BUSY' });
+  t.throws(() => a.plane.native.keepBase(SHARDS, 5n), { code: 'ERR_CONFIG' });
+  client.close();
+  await Promise.all([a.plane.close(), b.plane.close()]);
+});
+
 test('a copy that is gone is late, and what waits for it goes on without it', async (t) => {
   const a = await Server.start({ ...owner, backupSlowMs: 50 });
   const b = await Server.start(second);
@@ -301,12 +334,13 @@ test('calls about copies are checked', async (t) => {
   await t.throwsAsync(native.requireCopy(0, 5n), { code: 'ERR_NOT_OWNER' });
   await native.dropCopy(0, 5n);
   await t.throwsAsync(native.handOver(0, 5n), { code: 'ERR_NOT_OWNER' });
-  await t.throwsAsync(native.stepDown(0, 5n), { code: 'ERR_BUSY' });
   await t.throwsAsync(native.followCopy(0), { code: 'ERR_ABORTED' });
   const addresses = [{ provider: 'tcp', address: '127.0.0.1:1' }] as const;
   await t.throwsAsync(native.followOwner({ shard: 0, addresses }), { code: 'ERR_NOT_OWNER' });
   t.throws(() => native.requireCopy(0, 5 as unknown as bigint), { code: 'ERR_CONFIG' });
   t.throws(() => native.dropCopy(SHARDS, 5n), { code: 'ERR_CONFIG' });
+  await native.stepDown(0, 5n);
+  await t.throwsAsync(native.stepDown(0, 5n), { code: 'ERR_BUSY' }, 'it is a copy');
   await native.close();
   t.true(addon.constants.statusNames.includes('ERR_TOO_FEW_COPIES'));
 });

@@ -26,8 +26,7 @@ const good: DataPlaneOptions = {
   workers: 2,
   maxClients: 10,
   clientQuota: 10,
-  spinUs: 0,
-  tcpBusyPollUs: 0,
+  polling: 'never',
   hugePages: 'off',
 };
 
@@ -59,8 +58,8 @@ const bad: readonly (readonly [field: string, value: unknown])[] = [
   ['workers', 65],
   ['maxClients', Number.NaN],
   ['clientQuota', Number.POSITIVE_INFINITY],
-  ['spinUs', '10'],
-  ['tcpBusyPollUs', 1_000_001],
+  ['polling', 10],
+  ['polling', 'often'],
   ['hugePages', 1],
   ['hugePages', 'sometimes'],
 ];
@@ -163,6 +162,7 @@ test('counters are there for every worker and shard', async (t) => {
   const client = Driver.to(plane);
   await client.put('a', 'v');
   await client.compareAndSwap('a', 5n, 'w');
+  await client.increment('n', 1n);
   const { workers, shards } = await plane.native.stats();
   t.is(workers.length, 1);
   t.is(shards.length, SHARDS);
@@ -170,14 +170,14 @@ test('counters are there for every worker and shard', async (t) => {
   t.is(workers[0]?.requests.put, 1);
   t.is(workers[0]?.requests.cas, 1);
   const counts = Object.entries(workers[0]?.latencyNs ?? {}).map(([kind, { count }]) => [kind, count] as const);
-  const expected = { get: 0, put: 1, delete: 0, cas: 1, scan: 0 };
+  const expected = { get: 0, put: 1, delete: 0, cas: 1, scan: 0, increment: 1, append: 0, touch: 0, fields: 0 };
   t.like(Object.fromEntries(counts), expected);
   const { p50, p99, max } = workers[0]!.latencyNs.put;
   t.true(p50 > 0 && p50 <= p99 && p99 <= max);
   t.true((workers[0]?.threadId ?? 0) > 0);
   t.is(
     shards.reduce((sum, { entries }) => sum + entries, 0),
-    1,
+    2,
   );
   client.close();
   await plane.close();

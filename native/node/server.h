@@ -1,6 +1,7 @@
 /* server.h: what the server_*.c files share. Private to them. */
 #ifndef FARKV_NODE_SERVER_H
 #define FARKV_NODE_SERVER_H
+#include <pthread.h>
 #include "../dataplane/dataplane.h"
 #include "../client/copy.h"
 #include "binding.h"
@@ -49,6 +50,19 @@ bool server_read_access(napi_env env, napi_value v, dataplane_access *out, datap
 napi_value server_copy_stats(napi_env env, const shard_copy_stats *s);
 napi_value server_required(napi_env env, uint64_t lsn);
 
+/* Where durable shards' records go; nothing where `open` is not set. */
+typedef struct server_log {
+    disk_os disk;
+    bool open;
+    uint32_t recovers;
+    struct {
+        uint32_t shard;
+        uint64_t copy;
+    } * recover;                    /* of malloc: copies that are wanted of what is there */
+    uint64_t read_bytes, all_bytes; /* atomic */
+    bool given_up;                  /* atomic: a start that reads them ends */
+} server_log;
+
 typedef struct server {
     dataplane *d;
     server_options options;
@@ -63,6 +77,13 @@ typedef struct server {
     uint64_t copies_begun;
     napi_deferred *waiting; /* promises of close() */
     uint32_t waiting_count;
+    server_log log;
+    /* Start on a thread of the pool, if `start_work`; `starting` is held by whoever starts or ends the data plane. */
+    pthread_mutex_t starting;
+    napi_async_work start_work;
+    napi_deferred start_promise;
+    fkv_status start_status;
+    char start_why[512];
 } server;
 
 typedef enum {
@@ -76,8 +97,15 @@ typedef enum {
     CALL_NOTICE,
     CALL_UNREACHABLE,
     CALL_COPY,
-    CALL_ORPHAN
+    CALL_ORPHAN,
+    CALL_LOG_FAILED,
+    CALL_SNAPSHOT_FAILED
 } call_kind;
+/* The result of the last two; a positive errno. */
+typedef struct log_failure {
+    char operation[32], file[DISK_NAME_MAX];
+    int error;
+} log_failure;
 typedef struct call {
     server *s;
     call_kind kind;
@@ -121,10 +149,29 @@ napi_value server_lead_copy(napi_env env, napi_callback_info info);
 napi_value server_configure_copies(napi_env env, napi_callback_info info);
 napi_value server_require_copy(napi_env env, napi_callback_info info);
 napi_value server_drop_copy(napi_env env, napi_callback_info info);
+napi_value server_keep_base(napi_env env, napi_callback_info info);
 napi_value server_hand_over(napi_env env, napi_callback_info info);
 napi_value server_step_down(napi_env env, napi_callback_info info);
 
+napi_value server_discard_copy(napi_env env, napi_callback_info info);
+
+/* server_binding.c: of its life, for server_durable.c. False with an exception pending. */
+bool server_hold_loop(napi_env env, server *s, napi_value self);
+void server_release_loop(napi_env env, server *s);
+void server_closes(napi_env env, server *s); /* on a thread of the pool; what waits for it is told then */
+
+/* server_durable.c. DataPlaneOptions.log into the server's options; methods; what a failure is told with. */
+bool server_read_log(napi_env env, napi_value options, server *s);
+void server_free_log(server *s);
+void server_give_up(server *s); /* a `recover` that is under way */
+napi_value server_recover(napi_env env, napi_callback_info info);
+napi_value server_progress(napi_env env, napi_callback_info info);
+size_t server_failure_arguments(napi_env env, const call *c, napi_value *argv);
+void server_log_failed(void *server, const char *operation, const char *file, int error);
+void server_snapshot_failed(void *server, uint32_t shard, const char *operation, const char *file, int error);
+
 /* server_call.c, on the data plane's threads: a dataplane_done, and what dataplane_config names. */
+void server_post(call *c); /* to the event loop */
 void server_done(void *call, fkv_status status, void *result);
 void server_layout_changed(void *server, uint32_t shard, uint32_t layout_epoch);
 void server_transport_lost(void *server, fab_provider provider);

@@ -37,6 +37,9 @@ static napi_value serve_shard(napi_env env, napi_callback_info info) {
 static napi_value close_shard(napi_env env, napi_callback_info info) {
     return call_shard(env, info, CALL_NOTHING, dataplane_close_shard);
 }
+static napi_value snapshot(napi_env env, napi_callback_info info) {
+    return call_shard(env, info, CALL_NOTHING, dataplane_snapshot);
+}
 static napi_value pause_shard(napi_env env, napi_callback_info info) {
     return call_shard(env, info, CALL_NOTHING, dataplane_pause_shard);
 }
@@ -122,11 +125,14 @@ static napi_value set_lease_ms(napi_env env, napi_callback_info info) {
 static void environment_ends(void *arg) {
     server *s = arg;
     s->closing = true;
+    server_give_up(s);
+    pthread_mutex_lock(&s->starting);
     server_stop_copies(s);
     dataplane_stop(s->d);
+    pthread_mutex_unlock(&s->starting);
 }
 
-static bool hold_loop(napi_env env, server *s, napi_value self) {
+bool server_hold_loop(napi_env env, server *s, napi_value self) {
     napi_value name;
     if (napi_create_string_utf8(env, "farkv.DataPlane", NAPI_AUTO_LENGTH, &name) != napi_ok) return false;
     if (napi_create_threadsafe_function(env, NULL, NULL, name, 0, 1, s, server_loop_gone, s, server_on_loop,
@@ -140,7 +146,7 @@ static bool hold_loop(napi_env env, server *s, napi_value self) {
            napi_add_env_cleanup_hook(env, environment_ends, s) == napi_ok;
 }
 
-static void release_loop(napi_env env, server *s) {
+void server_release_loop(napi_env env, server *s) {
     napi_remove_env_cleanup_hook(env, environment_ends, s);
     if (s->self) napi_delete_reference(env, s->self);
     s->self = NULL;
@@ -152,14 +158,14 @@ static napi_value start(napi_env env, napi_callback_info info) {
     char why[512];
     server *s = server_self(env, info, &self, NULL, 0);
     if (!s) return NULL;
-    if (s->started || s->closing) {
+    if (s->started || s->closing || s->start_work) {
         binding_throw(env, FKV_CLOSED, s->closing ? "the data plane is closed" : "the data plane was started before");
         return NULL;
     }
-    if (!hold_loop(env, s, self)) return NULL;
+    if (!server_hold_loop(env, s, self)) return NULL;
     fkv_status status = dataplane_start(s->d, why, sizeof why);
     if (status != FKV_OK) {
-        release_loop(env, s);
+        server_release_loop(env, s);
         binding_throw(env, status, why);
         return NULL;
     }
@@ -173,16 +179,20 @@ static void stop_work(napi_env env, void *arg) {
     dataplane_stop(((server *)arg)->d);
 }
 
-static void stop_done(napi_env env, napi_status status, void *arg) {
-    (void)status;
-    server *s = arg;
+static void stop_ended(napi_env env, server *s) {
     napi_value undefined;
     napi_get_undefined(env, &undefined);
-    napi_delete_async_work(env, s->stopping);
     for (uint32_t i = 0; i < s->waiting_count; i++) napi_resolve_deferred(env, s->waiting[i], undefined);
     s->waiting_count = 0;
     s->closed = true;
-    release_loop(env, s);
+    server_release_loop(env, s);
+}
+
+static void stop_done(napi_env env, napi_status status, void *arg) {
+    (void)status;
+    server *s = arg;
+    napi_delete_async_work(env, s->stopping);
+    stop_ended(env, s);
 }
 
 static bool stop_later(napi_env env, server *s) {
@@ -192,6 +202,12 @@ static bool stop_later(napi_env env, server *s) {
            napi_queue_async_work(env, s->stopping) == napi_ok;
 }
 
+void server_closes(napi_env env, server *s) {
+    if (stop_later(env, s)) return;
+    stop_work(env, s);
+    stop_ended(env, s);
+}
+
 static napi_value close_method(napi_env env, napi_callback_info info) {
     napi_value self, promise, undefined;
     napi_deferred deferred;
@@ -199,12 +215,8 @@ static napi_value close_method(napi_env env, napi_callback_info info) {
     if (!s || napi_create_promise(env, &deferred, &promise) != napi_ok) return NULL;
     bool first = !s->closing;
     s->closing = true;
-    if (first && s->to_loop && !stop_later(env, s)) {
-        server_stop_copies(s);
-        dataplane_stop(s->d);
-        s->closed = true;
-        release_loop(env, s);
-    }
+    server_give_up(s);
+    if (first && s->to_loop && !s->start_work) server_closes(env, s);
     if (s->closed || !s->to_loop) {
         if (napi_get_undefined(env, &undefined) != napi_ok) return NULL;
         return napi_resolve_deferred(env, deferred, undefined) == napi_ok ? promise : NULL;
@@ -239,8 +251,9 @@ static napi_value construct(napi_env env, napi_callback_info info) {
         return NULL;
     }
     s->holders = 1;
-    if (!server_read_options(env, argv[0], &s->options)) {
-        free(s);
+    pthread_mutex_init(&s->starting, NULL);
+    if (!server_read_options(env, argv[0], &s->options) || !server_read_log(env, argv[0], s)) {
+        server_drop(s);
         return NULL;
     }
     s->secret.seed = s->options.config.ticket_secret;
@@ -248,6 +261,8 @@ static napi_value construct(napi_env env, napi_callback_info info) {
     s->options.config.on_unreachable = server_transport_lost;
     s->options.config.on_copy = server_copy_noticed;
     s->options.config.on_orphan = server_copy_orphaned;
+    s->options.config.on_log_failed = server_log_failed;
+    s->options.config.on_snapshot_failed = server_snapshot_failed;
     s->options.config.ctx = s;
     fkv_status status = dataplane_create(&s->options.config, &s->d);
     if (status != FKV_OK || napi_wrap(env, self, s, collected, NULL, NULL) != napi_ok) {
@@ -264,11 +279,15 @@ bool binding_init_server(napi_env env, napi_value exports) {
         napi_callback f;
     } methods[] = {
         { "start", start },
+        { "recover", server_recover },
+        { "progress", server_progress },
         { "openShard", open_shard },
         { "serveShard", serve_shard },
         { "closeShard", close_shard },
         { "sealShard", seal_shard },
         { "pauseShard", pause_shard },
+        { "snapshot", snapshot },
+        { "discardCopy", server_discard_copy },
         { "copyShard", server_copy_shard },
         { "finishCopy", server_finish_copy },
         { "stopCopy", server_stop_copy },
@@ -278,6 +297,7 @@ bool binding_init_server(napi_env env, napi_value exports) {
         { "configureCopies", server_configure_copies },
         { "requireCopy", server_require_copy },
         { "dropCopy", server_drop_copy },
+        { "keepBase", server_keep_base },
         { "handOver", server_hand_over },
         { "stepDown", server_step_down },
         { "layout", layout },

@@ -9,6 +9,8 @@
 void server_drop(server *s) {
     if (--s->holders) return;
     dataplane_destroy(s->d);
+    server_free_log(s);
+    pthread_mutex_destroy(&s->starting);
     free(s->waiting);
     free(s);
 }
@@ -32,7 +34,7 @@ static void settle(napi_env env, call *c) {
             value = server_layout(env, c->result);
         else if (c->kind == CALL_STATS)
             value = server_stats(env, c->result);
-        else if (c->kind == CALL_COPIED && c->result)
+        else if ((c->kind == CALL_COPIED || c->kind == CALL_FOLLOWED) && c->result)
             value = server_copy_stats(env, c->result);
         else if (c->kind == CALL_REQUIRED)
             value = server_required(env, *(const uint64_t *)c->result);
@@ -62,10 +64,12 @@ static size_t arguments_of(napi_env env, const call *c, napi_value argv[4]) {
     static const char *const events[] = { [DATAPLANE_COPY_JOINED] = "joined",   [DATAPLANE_COPY_LATE] = "late",
                                           [DATAPLANE_COPY_BACK] = "back",       [DATAPLANE_COPY_UNLINKED] = "unlinked",
                                           [DATAPLANE_COPY_DAMAGED] = "damaged", [DATAPLANE_COPY_UNKNOWN] = "unknown",
-                                          [DATAPLANE_COPY_REFUSED] = "refused" };
+                                          [DATAPLANE_COPY_REFUSED] = "refused", [DATAPLANE_COPY_FULL] = "full" };
     if (c->kind == CALL_UNREACHABLE)
         return napi_create_string_utf8(env, fab_provider_name(c->provider), NAPI_AUTO_LENGTH, &argv[0]) == napi_ok;
+    if (c->kind == CALL_LOG_FAILED) return server_failure_arguments(env, c, argv);
     if (napi_create_uint32(env, c->shard, &argv[0]) != napi_ok) return 0;
+    if (c->kind == CALL_SNAPSHOT_FAILED) return server_failure_arguments(env, c, argv + 1) ? 4 : 0;
     if (c->kind == CALL_NOTICE) return napi_create_uint32(env, c->layout_epoch, &argv[1]) == napi_ok ? 2 : 0;
     if (c->kind == CALL_ORPHAN) {
         bool good = napi_create_bigint_uint64(env, c->orphan.id, &argv[1]) == napi_ok &&
@@ -79,10 +83,10 @@ static size_t arguments_of(napi_env env, const call *c, napi_value argv[4]) {
 }
 
 static void notify(napi_env env, const call *c) {
-    static const char *const names[] = { [CALL_NOTICE] = "onLayout",
-                                         [CALL_UNREACHABLE] = "onUnreachable",
-                                         [CALL_COPY] = "onCopy",
-                                         [CALL_ORPHAN] = "onOrphan" };
+    static const char *const names[] = {
+        [CALL_NOTICE] = "onLayout", [CALL_UNREACHABLE] = "onUnreachable", [CALL_COPY] = "onCopy",
+        [CALL_ORPHAN] = "onOrphan", [CALL_LOG_FAILED] = "onLogFailed",    [CALL_SNAPSHOT_FAILED] = "onSnapshotFailed"
+    };
     napi_value self, callback, argv[4], error;
     napi_valuetype type;
     if (!c->s->self || napi_get_reference_value(env, c->s->self, &self) != napi_ok || !self) return;
@@ -113,7 +117,7 @@ void server_loop_gone(napi_env env, void *s, void *hint) {
 
 /* ---- on the data plane's threads ---- */
 
-static void post(call *c) {
+void server_post(call *c) {
     if (napi_call_threadsafe_function(c->s->to_loop, c, napi_tsfn_nonblocking) == napi_ok) return;
     free(c->result);
     free(c);
@@ -123,35 +127,35 @@ void server_done(void *ctx, fkv_status status, void *result) {
     call *c = ctx;
     c->status = status;
     c->result = result;
-    post(c);
+    server_post(c);
 }
 
 void server_layout_changed(void *ctx, uint32_t shard, uint32_t layout_epoch) {
     call *c = calloc(1, sizeof *c);
     if (!c) return;
     *c = (call){ .s = ctx, .kind = CALL_NOTICE, .shard = shard, .layout_epoch = layout_epoch };
-    post(c);
+    server_post(c);
 }
 
 void server_transport_lost(void *ctx, fab_provider provider) {
     call *c = calloc(1, sizeof *c);
     if (!c) return;
     *c = (call){ .s = ctx, .kind = CALL_UNREACHABLE, .provider = provider };
-    post(c);
+    server_post(c);
 }
 
 void server_copy_noticed(void *ctx, uint32_t shard, uint64_t copy, dataplane_copy_event what) {
     call *c = calloc(1, sizeof *c);
     if (!c) return;
     *c = (call){ .s = ctx, .kind = CALL_COPY, .shard = shard, .number = copy, .event = what };
-    post(c);
+    server_post(c);
 }
 
 void server_copy_orphaned(void *ctx, const dataplane_orphan *o) {
     call *c = calloc(1, sizeof *c);
     if (!c) return;
     *c = (call){ .s = ctx, .kind = CALL_ORPHAN, .shard = o->shard, .orphan = *o };
-    post(c);
+    server_post(c);
 }
 
 /* ---- on the event loop again: what methods begin with ---- */

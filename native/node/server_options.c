@@ -22,6 +22,12 @@ static bool read_u32_or(napi_env env, napi_value object, const char *name, uint6
     return true;
 }
 
+static bool read_bool_or(napi_env env, napi_value object, const char *name, bool *out) {
+    bool given;
+    if (napi_has_named_property(env, object, name, &given) != napi_ok) return false;
+    return !given || binding_bool(env, object, name, out);
+}
+
 static bool read_seed(napi_env env, napi_value object, const char *name, fkv_seed *out) {
     napi_value v;
     return binding_field(env, object, name, &v) && binding_seed(env, v, name, out);
@@ -90,9 +96,7 @@ bool server_read_options(napi_env env, napi_value v, server_options *out) {
            read_u32(env, v, "driftPpm", 0, DATAPLANE_DRIFT_PPM_MAX, &c->drift_ppm) &&
            read_u32(env, v, "maxClients", 1, DATAPLANE_CLIENTS_MAX, &c->max_clients) &&
            read_u32(env, v, "clientQuota", 1, DATAPLANE_QUOTA_MAX, &c->client_quota) &&
-           read_u32(env, v, "spinUs", 0, DATAPLANE_SPIN_US_MAX, &c->spin_us) &&
-           read_u32(env, v, "tcpBusyPollUs", 0, DATAPLANE_SPIN_US_MAX, &c->tcp_busy_poll_us) &&
-           read_huge_pages(env, v, &c->huge_pages) &&
+           binding_polling(env, v, &c->polling) && read_huge_pages(env, v, &c->huge_pages) &&
            binding_number_or(env, v, "memoryBytes", 0, 9007199254740991u, 0, &c->memory_bytes) &&
            read_u32_or(env, v, "replicaLeaseMs", DATAPLANE_REPLICA_LEASE_MS_MIN, &c->replica_lease_ms) &&
            read_u32_or(env, v, "backupSlowMs", 1, &c->backup_slow_ms) && read_tenants(env, v, out) &&
@@ -104,7 +108,8 @@ bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, da
     return read_u32(env, v, "shard", 0, c->shards - 1, &out->shard) &&
            read_u32(env, v, "worker", 0, c->workers - 1, &out->worker) &&
            read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &out->epoch) &&
-           read_u32_or(env, v, "buckets", 0, &out->buckets) && binding_u64(env, v, "incarnation", &out->incarnation) &&
+           read_u32_or(env, v, "buckets", 0, &out->buckets) && read_bool_or(env, v, "durable", &out->durable) &&
+           binding_u64(env, v, "incarnation", &out->incarnation) &&
            binding_number(env, v, "memoryBytes", TABLE_MEMORY_MIN, 9007199254740991u, &out->memory_bytes);
 }
 
@@ -196,7 +201,7 @@ bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, con
         !read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &k->epoch) ||
         !binding_u64(env, v, "incarnation", &k->incarnation) ||
         !binding_u64(env, v, "serverIncarnation", &k->server_incarnation) || !binding_u64(env, v, "copy", &k->copy) ||
-        !server_read_addresses(env, v, &out->addresses))
+        !read_bool_or(env, v, "base", &k->base) || !server_read_addresses(env, v, &out->addresses))
         return false;
     k->count = out->addresses.count;
     for (uint32_t end = 0; c->tenants && (end += c->tenant[tenant].shards) <= k->shard; tenant++) k->first_shard = end;

@@ -67,6 +67,12 @@ napi_value server_require_copy(napi_env env, napi_callback_info info) {
 napi_value server_drop_copy(napi_env env, napi_callback_info info) {
     return about_copy(env, info, CALL_NOTHING, dataplane_drop_copy);
 }
+napi_value server_discard_copy(napi_env env, napi_callback_info info) {
+    return about_copy(env, info, CALL_NOTHING, dataplane_discard_copy);
+}
+napi_value server_keep_base(napi_env env, napi_callback_info info) {
+    return about_copy(env, info, CALL_NOTHING, dataplane_keep_base);
+}
 napi_value server_hand_over(napi_env env, napi_callback_info info) {
     return about_copy(env, info, CALL_NOTHING, dataplane_hand_over);
 }

@@ -58,20 +58,34 @@ static bool set_counts(napi_env env, napi_value o, const dataplane_worker_stats 
            napi_set_named_property(env, o, "refused", refused) == napi_ok;
 }
 
+static bool set_latency(napi_env env, napi_value o, const char *name, const dataplane_latency *of) {
+    napi_value l;
+    return napi_create_object(env, &l) == napi_ok && binding_set_number(env, l, "count", (double)of->count) &&
+           binding_set_number(env, l, "p50", (double)of->p50_ns) &&
+           binding_set_number(env, l, "p99", (double)of->p99_ns) &&
+           binding_set_number(env, l, "max", (double)of->max_ns) && napi_set_named_property(env, o, name, l) == napi_ok;
+}
+
 static bool set_latencies(napi_env env, napi_value o, const dataplane_worker_stats *g) {
-    napi_value all, l;
+    napi_value all;
     if (napi_create_object(env, &all) != napi_ok) return false;
     for (uint8_t i = 1; i < FKV_OP_COUNT; i++) {
-        if (!fkv_op_reported(i)) continue;
-        const dataplane_latency *of = &g->latency[i];
-        bool good = napi_create_object(env, &l) == napi_ok && binding_set_number(env, l, "count", (double)of->count) &&
-                    binding_set_number(env, l, "p50", (double)of->p50_ns) &&
-                    binding_set_number(env, l, "p99", (double)of->p99_ns) &&
-                    binding_set_number(env, l, "max", (double)of->max_ns) &&
-                    napi_set_named_property(env, all, fkv_ops[i].name, l) == napi_ok;
-        if (!good) return false;
+        if (fkv_op_reported(i) && !set_latency(env, all, fkv_ops[i].name, &g->latency[i])) return false;
     }
     return napi_set_named_property(env, o, "latencyNs", all) == napi_ok;
+}
+
+static bool set_flag(napi_env env, napi_value o, const char *name, bool flag) {
+    napi_value v;
+    return napi_get_boolean(env, flag, &v) == napi_ok && napi_set_named_property(env, o, name, v) == napi_ok;
+}
+
+static bool set_log(napi_env env, napi_value worker, const dataplane_log_stats *s) {
+    napi_value o;
+    return napi_create_object(env, &o) == napi_ok && binding_set_number(env, o, "bytes", (double)s->bytes) &&
+           binding_set_number(env, o, "freeFiles", s->free_files) && set_flag(env, o, "diskFull", s->disk_full) &&
+           set_latency(env, o, "syncNs", &s->sync) && binding_set_number(env, o, "records", (double)s->records) &&
+           napi_set_named_property(env, worker, "log", o) == napi_ok;
 }
 
 static bool set_worker(napi_env env, napi_value o, const dataplane_worker_stats *g) {
@@ -80,13 +94,10 @@ static bool set_worker(napi_env env, napi_value o, const dataplane_worker_stats 
            binding_set_number(env, o, "blockedClients", g->blocked) && set_counts(env, o, g) &&
            binding_set_number(env, o, "duplicates", (double)g->duplicates) &&
            binding_set_number(env, o, "transfers", (double)g->transfers) &&
-           binding_set_number(env, o, "sleeps", (double)g->sleeps) &&
-           binding_set_number(env, o, "readsServed", (double)g->reads_served) && set_latencies(env, o, g);
-}
-
-static bool set_flag(napi_env env, napi_value o, const char *name, bool flag) {
-    napi_value v;
-    return napi_get_boolean(env, flag, &v) == napi_ok && napi_set_named_property(env, o, name, v) == napi_ok;
+           binding_set_polling(env, o, "polling", &g->polling) &&
+           (!g->has_responder || binding_set_polling(env, o, "responderPolling", &g->responder_polling)) &&
+           binding_set_number(env, o, "readsServed", (double)g->reads_served) && set_latencies(env, o, g) &&
+           (!g->has_log || set_log(env, o, &g->log));
 }
 
 /* ReplicaStats of data-plane.ts. */
@@ -99,7 +110,7 @@ static bool set_copy(napi_env env, napi_value shard, const dataplane_copy_stats 
     napi_value o, peers, p;
     bool good = napi_create_object(env, &o) == napi_ok && napi_set_named_property(env, shard, "copy", o) == napi_ok &&
                 binding_set_text(env, o, "role", s->leads ? "owner" : "backup") &&
-                binding_set_u64(env, o, "id", s->id) && binding_set_number(env, o, "epoch", s->epoch) &&
+                binding_set_hex64(env, o, "id", s->id) && binding_set_number(env, o, "epoch", s->epoch) &&
                 binding_set_number(env, o, "config", s->config) &&
                 binding_set_number(env, o, "prepared", (double)s->prepared) &&
                 binding_set_number(env, o, "committed", (double)s->committed) &&
@@ -107,7 +118,7 @@ static bool set_copy(napi_env env, napi_value shard, const dataplane_copy_stats 
                 set_flag(env, o, "follows", s->follows) && set_array(env, o, "peers", &peers);
     if (good && s->failed != FKV_OK) good = binding_set_text(env, o, "failed", fkv_status_name(s->failed));
     for (uint32_t i = 0; good && i < s->peers; i++) {
-        good = add_object(env, peers, i, &p) && binding_set_u64(env, p, "id", s->peer[i].id) &&
+        good = add_object(env, peers, i, &p) && binding_set_hex64(env, p, "id", s->peer[i].id) &&
                binding_set_text(env, p, "standing", standings[s->peer[i].standing]) &&
                binding_set_number(env, p, "prepared", (double)s->peer[i].prepared) &&
                binding_set_number(env, p, "leaseLeftMs", (double)(s->peer[i].lease_left_ns / 1000000u));
@@ -152,6 +163,7 @@ static bool set_shard(napi_env env, napi_value o, const dataplane_shard_stats *s
         { "retiredBytes", s->retired_bytes },
     };
     if (s->copy.known && !set_copy(env, o, &s->copy)) return false;
+    if (s->snapshot_error && !binding_set_number(env, o, "snapshotErrno", -s->snapshot_error)) return false;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (!binding_set_number(env, o, numbers[i].name, (double)numbers[i].value)) return false;
     }
@@ -178,7 +190,8 @@ napi_value server_stats(napi_env env, const dataplane_stats *s) {
 napi_value server_copy_stats(napi_env env, const shard_copy_stats *s) {
     napi_value o;
     return napi_create_object(env, &o) == napi_ok && binding_set_number(env, o, "entries", s->entries) &&
-                   binding_set_number(env, o, "bytes", s->bytes) && binding_set_number(env, o, "reads", s->reads) &&
+                   binding_set_number(env, o, "bytes", s->bytes) && binding_set_number(env, o, "kept", s->kept) &&
+                   binding_set_number(env, o, "reads", s->reads) &&
                    binding_set_number(env, o, "twoSidedGets", s->two_sided)
                ? o
                : NULL;

@@ -52,6 +52,12 @@ void table_seal(table *t, const table_prepared *p) {
     __atomic_store_n(&e->crc, fkv_extent_crc(e, e->key_bytes, e->value_bytes), FKV_SHARED_STORE);
 }
 
+void table_seal_damaged(table *t, const table_prepared *p) {
+    table_seal(t, p);
+    fkv_extent *e = p->extent;
+    if (e) __atomic_store_n(&e->crc, ~e->crc, FKV_SHARED_STORE);
+}
+
 /* ---- prepare ---- */
 
 static fkv_status busy(table_busy *why, table_busy reason) {
@@ -126,6 +132,12 @@ fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint
     if (found && !extent_expired(t, old.extent)) *present = old.extent->version;
     fkv_status s = condition(op, *present);
     if (s != FKV_OK) return s;
+    table_op kept;
+    if (op->keeps_expiry && *present) {
+        kept = *op;
+        kept.expiry_ms = fkv_extent_expiry(old.extent->expiry_space);
+        op = &kept;
+    }
     if (op->version && op->version <= *present) return FKV_VERSION_MISMATCH;
     /* versions never repeat: a new epoch must come first */
     if (t->sequence == SEQUENCE_MOST) return FKV_SHARD_CLOSED;
@@ -258,3 +270,11 @@ fkv_status table_committed(table *t, uint16_t space, const void *key, size_t key
     *out = entry_of(at.extent);
     return FKV_OK;
 }
+
+static const fkv_extent *extent_of_entry(const table_entry *e) { return (const void *)(e->key - FKV_EXTENT_HEADER); }
+
+bool table_is_whole(const table_entry *e) {
+    return fkv_extent_crc(extent_of_entry(e), e->key_bytes, e->value_bytes) == table_checksum(e);
+}
+uint32_t table_checksum_begin(const table_entry *e) { return fkv_extent_crc(extent_of_entry(e), e->key_bytes, 0); }
+uint32_t table_checksum(const table_entry *e) { return extent_of_entry(e)->crc; }

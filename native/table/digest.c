@@ -92,13 +92,13 @@ static table_scrub_result ended(table *t) {
 /* The next entry of the bucket that the scrub is in, or the next bucket. */
 static table_scrub_result step(table *t, size_t *budget) {
     scrub *s = &t->scrub;
-    uint32_t number = fkv_bucket_of(table_reversed((uint32_t)(s->order >> 32)), t->buckets);
+    uint32_t number = fkv_bucket_of(fkv_reversed_bits((uint32_t)(s->order >> 32)), t->buckets);
     uint32_t level = fkv_bucket_level(bucket_at(t, number)->word0);
     found f = first_of(t, number, s->order);
     f.damaged |= level != table_level(t, number);
     if (f.damaged) return over(t, TABLE_SCRUB_DAMAGED);
     if (!f.e) {
-        uint64_t next = (uint64_t)table_reversed(number) + (1ull << (32 - level));
+        uint64_t next = (uint64_t)fkv_reversed_bits(number) + (1ull << (32 - level));
         if (next >> 32) return ended(t);
         s->order = next << 32;
     } else if (checksum(t, &f, budget)) {

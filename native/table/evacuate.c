@@ -81,7 +81,10 @@ static void copy_extent(table *t, const fkv_extent *from, uint64_t location) {
     fkv_copy_in((uint8_t *)to + 8, (const uint8_t *)&h + 8, FKV_EXTENT_HEADER - 8);
     fkv_copy_in((uint8_t *)to + FKV_EXTENT_HEADER, extent_key(from), body);
     uint32_t crc = fkv_crc32c(0, (const uint8_t *)&h + 8, FKV_EXTENT_HEADER - 8);
-    __atomic_store_n(&to->crc, fkv_crc32c(crc, extent_key(from), body), FKV_SHARED_STORE);
+    crc = fkv_crc32c(crc, extent_key(from), body);
+    /* what is damaged does not become good by that */
+    if (fkv_extent_crc(from, h.key_bytes, h.value_bytes) != h.crc) crc = ~crc;
+    __atomic_store_n(&to->crc, crc, FKV_SHARED_STORE);
 }
 
 static outcome move_extent(table *t, uint64_t *slot) {

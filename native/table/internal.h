@@ -135,6 +135,7 @@ struct table {
     table_config config;
     uint64_t now_ns, wall_ms;
     uint64_t sequence; /* of versions */
+    bool unread;       /* nobody reads it yet: nothing waits in quarantine */
     uint32_t layout_epoch;
     span_shape shape[CLASSES];
 
@@ -249,14 +250,8 @@ static inline table_entry entry_of(const fkv_extent *e) {
                           .value = extent_value(e) };
 }
 /* Of keys: by the bits that buckets are numbered with, reversed (scan.c); then by the rest. */
-static inline uint32_t table_reversed(uint32_t x) {
-    x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;
-    x = (x >> 2 & 0x33333333) | (x & 0x33333333) << 2;
-    x = (x >> 4 & 0x0f0f0f0f) | (x & 0x0f0f0f0f) << 4;
-    return __builtin_bswap32(x);
-}
 static inline uint64_t table_order_of(uint64_t hash) {
-    return (uint64_t)table_reversed(fkv_hash_bucket_bits(hash)) << 32 | hash >> 32;
+    return (uint64_t)fkv_reversed_bits(fkv_hash_bucket_bits(hash)) << 32 | hash >> 32;
 }
 /* The finalizer of SplitMix64 (Steele, Lea, Flood 2014). */
 static inline uint64_t table_digest_word(uint64_t hash, uint64_t version) {

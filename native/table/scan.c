@@ -12,10 +12,10 @@ void table_scan(table *t, uint32_t space, uint64_t *cursor, void (*emit)(void *c
     uint64_t position = *cursor;
     *cursor = 0;
     if (t->buckets == 0 || position >> 32) return;
-    uint32_t number = fkv_bucket_of(table_reversed((uint32_t)position), t->buckets);
+    uint32_t number = fkv_bucket_of(fkv_reversed_bits((uint32_t)position), t->buckets);
     fkv_bucket *first = bucket_at(t, number);
     uint32_t level = fkv_bucket_level(first->word0);
-    uint64_t next = (uint64_t)table_reversed(number) + (1ull << (32 - level));
+    uint64_t next = (uint64_t)fkv_reversed_bits(number) + (1ull << (32 - level));
     if (next >> 32 == 0) *cursor = next;
     for (fkv_bucket *b = first; b; b = overflow_of(t, b)) {
         for (int i = 0; i < FKV_SLOTS; i++) {

@@ -46,6 +46,8 @@ void table_set_epoch(table *t, uint32_t epoch) {
     t->sequence = 0;
 }
 
+void table_set_read(table *t, bool read) { t->unread = !read; }
+
 void table_get_stats(const table *t, table_stats *out) {
     uint64_t heap_used = 0;
     uint64_t private_bytes = sizeof *t + (uint64_t)t->grains_room * (sizeof *t->directory + GRAIN_BUCKETS) +

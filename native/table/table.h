@@ -77,6 +77,8 @@ typedef struct table_segment {
 /* The shard has changed its owner, and this table is the new one's: versions that are given from now on are above all of
  * earlier epochs. `epoch` is above the present one. */
 void table_set_epoch(table *t, uint32_t epoch);
+/* Whether somebody may read the table, as from the first; while nobody does, what is freed need not stay as it is. */
+void table_set_read(table *t, bool read);
 uint32_t table_layout_epoch(const table *t); /* changes whenever a segment comes or goes */
 uint32_t table_buckets(const table *t);
 int table_segments(const table *t, table_segment *out, int max); /* returns how many there are */
@@ -88,6 +90,7 @@ typedef struct table_op {
     uint16_t space;
     uint16_t key_bytes;
     uint8_t codec;
+    bool keeps_expiry; /* where there is a present entry, its expiry in the place of expiry_ms */
     const void *key;
     uint64_t hash;     /* fkv_hash_key of space and key */
     const void *value; /* NULL with value_bytes > 0: space is reserved, see table_prepared.value */
@@ -119,6 +122,8 @@ fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint
 /* Checksums a value that was written after prepare; any thread, before commit. It touches the extent only, not the
  * table. A value given to table_prepare is sealed. */
 void table_seal(table *t, const table_prepared *p);
+/* As table_seal, of what was damaged where it comes from, with a checksum that is wrong: nobody takes it for good. */
+void table_seal_damaged(table *t, const table_prepared *p);
 void table_commit(table *t, const table_prepared *p); /* DEAD old, LIVE new, slot: the change takes effect */
 void table_abort(table *t, const table_prepared *p);
 
@@ -137,6 +142,13 @@ fkv_status table_get(table *t, uint16_t space, const void *key, size_t key_bytes
  * aborted. */
 fkv_status table_committed(table *t, uint16_t space, const void *key, size_t key_bytes, uint64_t hash,
                            table_entry *out);
+
+/* Whether the entry's checksum is right, and so its key and value are as they were prepared. */
+bool table_is_whole(const table_entry *e);
+/* The same in parts: the checksum of what goes before the value, with which fkv_crc32c goes on, and what it must be behind
+ * the value. Both are others when the entry has moved. */
+uint32_t table_checksum_begin(const table_entry *e);
+uint32_t table_checksum(const table_entry *e);
 
 /* One step of a scan of a namespace, or of all (TABLE_EVERY_NAMESPACE). *cursor starts at 0 and is 0 again at the end.
  * Calls `emit` for the entries of one bucket chain; every key that is present from the first to the last step is

@@ -71,7 +71,7 @@ typedef struct fkv_peer_list {
     uint8_t op, reserved;
     uint16_t count; /* at least 1 */
     uint32_t reserved2;
-    uint64_t asked_ns; /* the owner's clock; of ACKS: the last that came over this connection */
+    uint64_t asked_ns; /* the owner's clock; of ACKS: the last that came over this connection; 0: no lease */
 } fkv_peer_list;
 static_assert(sizeof(fkv_peer_list) == 16, "drawing");
 typedef struct fkv_peer_ack {

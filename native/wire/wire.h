@@ -55,6 +55,7 @@ enum {
     /* sequences remembered for one client on one shard; also the most changes it may have outstanding there */
     FKV_DEDUP_WINDOW = 1024,
     FKV_DEDUP_IDLE_MS = 600000,
+    FKV_APPEND_MAX = 8 << 10,      /* bytes of one APPEND, and of the fields of one request */
     FKV_MESSAGE_MIN = 4096,        /* a peer that takes only smaller messages (fab_max_message) is refused */
     FKV_SCAN_REPLY_MAX = 12 << 10, /* bytes of entries in one message of a SCAN reply */
     FKV_SCAN_STEP_MAX = 256 << 10  /* bytes of entries in all messages of one SCAN reply */
@@ -170,8 +171,8 @@ typedef struct fkv_request {
     uint64_t id;
     /* changes: from 1, one more with each change of one client on one shard; at most FKV_SEQUENCE_MAX; else 0 */
     uint64_t sequence;
-    uint64_t expected; /* CAS: version; SCAN: cursor */
-    /* PUT, CAS: time to live in milliseconds from arrival, <= FKV_TTL_MAX, 0 never; SCAN_FROM_HERE: id of the copy, not
+    uint64_t expected; /* CAS: version; SCAN, TALLY: cursor */
+    /* EXPIRES: time to live in milliseconds from arrival, <= FKV_TTL_MAX, 0 never; SCAN_FROM_HERE: id of the copy, not
      * 0; else 0 */
     uint64_t expiry;
     uint32_t value_bytes;
@@ -197,11 +198,12 @@ typedef struct fkv_reply {
     uint8_t op, status, flags, codec;
     uint32_t shard;
     uint64_t id;
-    /* changes, GET: the entry's version; VERSION_MISMATCH: the version there is; SCAN: next cursor; LEASE: the owner's
+    /* changes, GET: the entry's version; VERSION_MISMATCH: the version there is; SCAN, TALLY: next cursor; LEASE: the owner's
      * wall clock in milliseconds */
     uint64_t version;
     /* GET: wall clock; LEASE: nanoseconds granted, counted from when the request was sent; changes: what they answer
-     * beside the version, which a retry is answered again; 0 where that is nothing */
+     * beside the version, which a retry is answered again: INCREMENT and INCREMENT_FIELD the sum, a signed number;
+     * APPEND the length of the value; SET_FIELDS, DELETE_FIELDS how many; TALLY: how many; else 0 */
     uint64_t expiry_ms;
     uint32_t value_bytes; /* of the whole value */
     uint32_t offset;      /* of this piece in it */
@@ -238,11 +240,16 @@ typedef struct fkv_scan_entry {
     uint64_t version, expiry_ms;
     uint32_t value_bytes, user_flags;
     uint16_t key_bytes;
-    uint8_t codec, has_value;
-    uint16_t space; /* SCAN_COPY, SCAN_SPACES; else 0 */
-    uint16_t kind;  /* FKV_SCAN_*; 0 but in a reply with FKV_CHANGED_JOINED */
+    uint8_t codec, has_value; /* FKV_SCAN_VALUE_* */
+    uint16_t space;           /* SCAN_COPY, SCAN_SPACES; else 0 */
+    uint16_t kind;            /* FKV_SCAN_*; 0 but in a reply with FKV_CHANGED_JOINED */
 } fkv_scan_entry;
 static_assert(sizeof(fkv_scan_entry) == 32, "drawing");
+
+/* Whether a value follows. CHECKED: to a server that copies (SCAN_COPY), and a CRC32C behind it of this
+ * entry, its key and its value. */
+enum { FKV_SCAN_VALUE_NONE, FKV_SCAN_VALUE_PLAIN, FKV_SCAN_VALUE_CHECKED };
+enum { FKV_SCAN_CHECK_BYTES = 4 };
 
 /* Entries that are not of the table: their value is what is said, their key is one byte without a meaning. A copy joins:
  * JOIN_POINT is a fkv_join_point, once; SEQUENCES are fkv_join_sequence[], any number of times: of each client, the
@@ -273,4 +280,7 @@ fkv_status wire_parse_reply(const void *message, uint32_t bytes, fkv_reply *r, c
  * is no entry (then *at is less than body_bytes). *value is NULL when the entry came without its value. */
 bool wire_next_scan_entry(const uint8_t *body, uint32_t body_bytes, uint32_t *at, fkv_scan_entry *e,
                           const uint8_t **key, const uint8_t **value);
+/* Writes at `to`, behind e, key and value, what says how they were; and whether they are, where it says so. */
+void wire_put_scan_check(uint8_t *to, const fkv_scan_entry *e, const uint8_t *key, const uint8_t *value);
+bool wire_scan_value_whole(const fkv_scan_entry *e, const uint8_t *key, const uint8_t *value);
 #endif

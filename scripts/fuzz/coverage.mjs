@@ -1,6 +1,6 @@
 // What the corpora reach: lines of C, by clang's coverage of a replay; blocks of TypeScript, as V8 counted them in a run.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { growing, kept } from './native.mjs';
 
@@ -39,7 +39,8 @@ function replay(root, targets) {
   mkdirSync(join(root, BUILD, 'raw'), { recursive: true });
   const raw = targets.flatMap(({ name }) =>
     [kept(name), growing(name)]
-      .filter((folder) => existsSync(join(root, folder)))
+      // A target may have found nothing new.
+      .filter((folder) => existsSync(join(root, folder)) && readdirSync(join(root, folder)).length > 0)
       .map((folder, i) => {
         const path = join(root, BUILD, 'raw', `${name}-${i}`);
         run(program, [], join(root, 'native'), {

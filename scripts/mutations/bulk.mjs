@@ -45,7 +45,7 @@ export const mutations = [
     [
       'bulk: a copy waits for ever for a value that it has no room for',
       joins('a_copy_without_room_for_what_took_effect_is_none'),
-      '    if (x->said != FKV_OK) b->failed = x->said; /* it has a number: it can not be refused */',
+      '    if (x->said != FKV_OK) return backup_fails(b, x->said); /* it has a number: it can not be refused */',
       '',
     ],
     [

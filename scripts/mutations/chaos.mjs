@@ -5,17 +5,56 @@ const values = (title) => ({ test: 'test/chaos/values.test.ts', title });
 const calls = (title) => ({ test: 'test/chaos/calls.test.ts', title });
 const search = (title) => ({ test: 'test/chaos/linearizability.test.ts', title });
 const soon = (what) => search(`accepted, and with a stale read refused, in few configurations: ${what}`);
+const scans = (title) => ({ test: 'test/chaos/scans.test.ts', title });
 const expiry = (title) => ({ test: 'test/chaos/expiry.test.ts', title });
 const promise = (title) => ({ test: 'test/chaos/promise.test.ts', title });
+const overtaken = (title) => ({ test: 'test/chaos/overtaken.test.ts', title });
+const AGAIN = 'a server that is ended is looked at again right before';
+const SEEN = 'what was seen right before the kill overtakes nobody, and neither does what is beyond the promise';
+const NO_CAUSE = 'a promotion without a cut or a stop of its owner by the same fault overtakes nobody';
+const BEFORE_KILL = 'a copy that is promoted has all, and an overtaken shard loses nothing before the kill';
+const durable = (title) => ({ test: 'test/chaos/durable.test.ts', title });
 const GONE = 'a value that was acknowledged, or READ, and is gone with its owner is a violation';
 const BEYOND = 'values are lost with all copies, while that fault lasts, and older ones never come back';
 
 export const mutations = [
   {
+    name: 'chaos: a durable value may be lost as a replicated one may',
+    file: 'test/chaos/judge.ts',
+    find: 'if (durable) return [shard, { forbidden: [], permitted: [] }];',
+    replace: '',
+    caughtBy: durable('no look excuses the loss of a durable value, and none is needed'),
+  },
+  {
+    name: 'chaos: kills of all servers need a look at the copies of durable values',
+    file: 'test/chaos/judge.ts',
+    find: ' && evidence.durable !== true',
+    replace: '',
+    caughtBy: durable('no look excuses the loss of a durable value, and none is needed'),
+  },
+  {
+    name: 'chaos: a kill of most servers counts as one of all',
+    file: 'test/chaos/all-ended.ts',
+    find: 'dead.reduce(intersection)',
+    replace: 'dead.slice(0, 2).reduce(intersection)',
+    caughtBy: durable(
+      'the moments from which on nobody ran, and those of them with a change acknowledged right before',
+    ),
+  },
+  {
+    name: 'chaos: a kill of all servers counts though no change was acknowledged',
+    file: 'test/chaos/all-ended.ts',
+    find: 'operations.filter(wasMade)',
+    replace: 'operations',
+    caughtBy: durable(
+      'the moments from which on nobody ran, and those of them with a change acknowledged right before',
+    ),
+  },
+  {
     name: 'chaos: a shard with copies may lose its values as a cache does',
     file: 'test/chaos/judge.ts',
-    find: 'if (replicas !== undefined) return [shard,',
-    replace: 'if (replicas === 0) return [shard,',
+    find: 'if (replicas !== undefined) {',
+    replace: 'if (replicas === 0) {',
     caughtBy: promise(GONE),
   },
   {
@@ -35,7 +74,7 @@ export const mutations = [
   {
     name: 'chaos: faults beyond the promise are not noticed',
     file: 'test/chaos/judge.ts',
-    find: 'if (evidence.replicas !== undefined)',
+    find: 'if (evidence.replicas !== undefined && evidence.durable !== true)',
     replace: 'if (evidence.replicas === 0)',
     caughtBy: promise('a run whose faults went beyond the promise proves nothing, and fails'),
   },
@@ -73,6 +112,114 @@ export const mutations = [
     find: 'dead.fromNs - fromNs < PARTED_NS + SLACK_NS && ',
     replace: '',
     caughtBy: promise('another fault between the look and the end is told, unless it is of the same kind'),
+  },
+  {
+    name: 'chaos: a server is ended though nobody has looked again right before',
+    file: 'test/chaos/promise.ts',
+    find: 'again === undefined || again.atNs > dead.fromNs || dead.fromNs - again.atNs > PARTED_NS',
+    replace: 'again === undefined',
+    caughtBy: promise(AGAIN),
+  },
+  {
+    name: 'chaos: the copy that was left is ended, and it is not noticed',
+    file: 'test/chaos/promise.ts',
+    find: 'if (last.length > 0)',
+    replace: 'if (last.length > look.inSync.length)',
+    caughtBy: promise(AGAIN),
+  },
+  {
+    name: 'chaos: who had a copy before a shard changed hands is believed to have it',
+    file: 'test/chaos/promise.ts',
+    find: '(again.epochs[shard] ?? 0) <= (epochs[shard] ?? 0)',
+    replace: 'again.epochs.length > 0 && epochs.length > 0',
+    caughtBy: promise(AGAIN),
+  },
+  {
+    name: 'chaos: a promotion that a killed process never applied excuses a loss',
+    file: 'test/chaos/overtaken.ts',
+    find: 'led.some((one) => hadIt(one, dead)) && ',
+    replace: '',
+    caughtBy: overtaken('a promotion that the killed process had not applied overtakes nobody'),
+  },
+  {
+    name: 'chaos: a promotion of the next process excuses the loss of the one before',
+    file: 'test/chaos/overtaken.ts',
+    find: ' && one.endedNs <= toNs',
+    replace: ' && fromNs <= toNs',
+    caughtBy: overtaken('a promotion that the killed process had not applied overtakes nobody'),
+  },
+  {
+    name: 'chaos: a promotion that was seen before the kill excuses a loss',
+    file: 'test/chaos/overtaken.ts',
+    find: '(look.again.epochs[shard] ?? 0) > seen || ',
+    replace: '',
+    caughtBy: overtaken(SEEN),
+  },
+  {
+    name: 'chaos: a loss is excused though another copy is left',
+    file: 'test/chaos/overtaken.ts',
+    find: '!others.every((member) => look.ended.includes(member))',
+    replace: '!others.some((member) => look.ended.includes(member))',
+    caughtBy: overtaken('a shard is not overtaken while another copy of it is left'),
+  },
+  {
+    name: 'chaos: a promotion that no cut or stop was the cause of excuses a loss',
+    file: 'test/chaos/overtaken.ts',
+    find: ' && wasParted(log, look, before, dead)',
+    replace: '',
+    caughtBy: overtaken(NO_CAUSE),
+  },
+  {
+    name: 'chaos: a cut that was over before the kill excuses a loss',
+    file: 'test/chaos/overtaken.ts',
+    find: ' && f.toNs >= dead.fromNs',
+    replace: '',
+    caughtBy: overtaken(NO_CAUSE),
+  },
+  {
+    name: 'chaos: who was stopped by another fault counts as stopped by this one',
+    file: 'test/chaos/overtaken.ts',
+    find: ' || !look.stopped.includes(before)',
+    replace: '',
+    caughtBy: overtaken(NO_CAUSE),
+  },
+  {
+    name: 'chaos: all shards may lose their values where one was overtaken',
+    file: 'test/chaos/judge.ts',
+    find: '.filter((one) => one.shard === shard)',
+    replace: '',
+    caughtBy: overtaken('the loss of one overtaken shard excuses no other'),
+  },
+  {
+    name: 'chaos: a copy that was promoted may lack values where it is overtaken later',
+    file: 'test/chaos/judge.ts',
+    find: 'next.epoch > epoch && ',
+    replace: '',
+    caughtBy: overtaken(BEFORE_KILL),
+  },
+  {
+    name: 'chaos: an overtaken shard may lose its values before the kill',
+    file: 'test/chaos/judge.ts',
+    find: 'Math.max(loss.call, one.atNs)',
+    replace: 'loss.call',
+    caughtBy: overtaken(BEFORE_KILL),
+  },
+  {
+    name: 'chaos: an overtaken shard may lose its values long after the fault',
+    file: 'test/chaos/judge.ts',
+    find: ' && next.sinceNs <= look.toNs',
+    replace: '',
+    caughtBy: overtaken('what an overtaken shard held may be gone, and old values never come back'),
+  },
+  {
+    name: 'chaos: a look for the keys of a grower fails where an owner pushes back',
+    file: 'test/chaos/filling.ts',
+    find: '!PASSING.has(error.code) || ',
+    replace: '',
+    caughtBy: {
+      test: 'test/chaos/filling.test.ts',
+      title: 'a look for keys goes on after what passes, for a time, and ends with any other error',
+    },
   },
   {
     name: 'chaos: a copy that joins is taken for one in sync',
@@ -209,9 +356,23 @@ export const mutations = [
   {
     name: 'chaos: a value that expires is never late',
     file: 'test/chaos/expiry.ts',
-    find: 'if (read.call > writer.end + ttlNs + LATE_NS)',
-    replace: 'if (read.call < 0)',
+    find: 'if (look.call > latest + LATE_NS)',
+    replace: 'if (look.call < 0)',
     caughtBy: expiry('refused: a value long after its expiry'),
+  },
+  {
+    name: 'chaos: a key that expires may be there without a value',
+    file: 'test/chaos/expiry.ts',
+    find: '? possible.whyNone(o) : undefined',
+    replace: '? undefined : undefined',
+    caughtBy: expiry('refused: a key that is there after a delete'),
+  },
+  {
+    name: 'chaos: any time may be left of a key that expires',
+    file: 'test/chaos/expiry.ts',
+    find: 'expiry.from > latest + TOLD_NS',
+    replace: 'expiry.from > latest + Infinity',
+    caughtBy: expiry('refused: more time that is left after a swap that leaves it'),
   },
   {
     name: 'chaos: a value that expires may be gone at any time',
@@ -222,9 +383,43 @@ export const mutations = [
   },
   {
     name: 'chaos: a scan may leave anything out',
-    file: 'test/chaos/judge.ts',
-    find: 'if (value !== undefined) missing.push',
-    replace: 'if (value === null) missing.push',
+    file: 'test/chaos/scans.ts',
+    find: '.filter(({ key }) => !scan.keys.has(key))',
+    replace: '.filter(() => false)',
     caughtBy: judge('a scan that misses a key that was there is a violation'),
+  },
+  {
+    name: 'chaos: a deleteMany may say any number',
+    file: 'test/chaos/deletes.ts',
+    find: 'if (some.found < least || some.found > most)',
+    replace: 'if (some.found < 0)',
+    caughtBy: {
+      test: 'test/chaos/deletes.test.ts',
+      title: 'fewer than the keys that were there, and more than can have been, are wrong',
+    },
+  },
+  {
+    name: 'chaos: an update may say what it likes',
+    file: 'test/chaos/calls-changes.ts',
+    find: 'if (changed !== answered)',
+    replace: 'if (changed === undefined)',
+    caughtBy: {
+      test: 'test/chaos/calls-changes.test.ts',
+      title: 'an update that says it changed nothing, though its function gave a value, is wrong',
+    },
+  },
+  {
+    name: 'chaos: a count may be less than the keys that are there',
+    file: 'test/chaos/scans.ts',
+    find: 'if (count.count < there.length)',
+    replace: 'if (count.count < 0)',
+    caughtBy: scans('a count that is less than the keys that are there is wrong, of a namespace and of a prefix'),
+  },
+  {
+    name: 'chaos: a count may be more than the keys that may be there',
+    file: 'test/chaos/scans.ts',
+    find: 'if (count.count > most)',
+    replace: 'if (count.count > most + 1e9)',
+    caughtBy: scans('a count that is more than twice the keys that may be there is wrong'),
   },
 ];

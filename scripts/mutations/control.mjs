@@ -13,6 +13,17 @@ const front = test('front-thread');
 const watch = test('thread-watch');
 
 export const mutations = [
+  ...inFile('server/cli/unread.ts', [
+    [
+      'log: lines that nobody reads are kept without a bound',
+      {
+        test: 'server/cli/unread.test.ts',
+        title: 'lines that nobody reads are kept up to a bound, and the others counted until it is read again',
+      },
+      'this.#stream.writableLength + line.length > this.#bytesMax',
+      'line.length > this.#bytesMax',
+    ],
+  ]),
   ...inFile('server/control/front-thread.ts', [
     [
       'control: who closes a thread that has died waits for ever',

@@ -8,6 +8,8 @@ const copies = (title) => ({ test: 'core/metadata/copies.test.ts', title });
 const promotions = (title) => ({ test: 'core/metadata/promotions.test.ts', title });
 const plan = (title) => ({ test: 'core/metadata/copy-plan.test.ts', title });
 const policy = (title) => ({ test: 'core/metadata/copy-policy.test.ts', title });
+const operators = (title) => ({ test: 'server/status-copies.test.ts', title });
+const failovers = (title) => ({ test: 'core/metadata/failovers.test.ts', title });
 const loss = (title) => ({ test: 'core/metadata/shard-loss.test.ts', title });
 const simulated = (simulation) => ({ simulation, application: 'copies', seeds: 40, steps: 20_000 });
 const LACKS = simulated(/: (seen values|copies|one owner|shrinking): /);
@@ -72,11 +74,16 @@ export const mutations = [
     ],
     [
       'copies: a copy that may lack some of what came with the shard is eligible',
-      { ...LACKS, from: 50 },
+      { ...LACKS, from: 90 },
       "isWhole && tooFew ? 'eligible' : 'joining'",
       "tooFew ? 'eligible' : 'joining'",
     ],
-    ['copies: a copy that joins is eligible when it is removed', LACKS, "if (state !== 'in-sync') return 'gone';", ''],
+    [
+      'copies: a copy that joins is eligible when it is removed',
+      LACKS,
+      "if (copy.state !== 'in-sync' || isMarked(copy)) return 'gone';",
+      '',
+    ],
     [
       'copies: a copy that was late begins anew',
       copies(
@@ -114,13 +121,13 @@ export const mutations = [
     [
       'copies: a damaged copy that changes need stays',
       copies('a damaged copy goes by the word of its member, however few stay, unless it is the last'),
-      'if (isDamaged) return others.some(isWhole);',
+      'if (isDamaged) return others.some((one) => isWhole(one) && (isMarked(copy) || !isMarked(one)));',
       '',
     ],
     [
       'copies: the last copy goes because it is damaged',
-      GIVEN_UP,
-      'if (isDamaged) return others.some(isWhole);',
+      { ...GIVEN_UP, from: 119 },
+      'if (isDamaged) return others.some((one) => isWhole(one) && (isMarked(copy) || !isMarked(one)));',
       'if (isDamaged) return true;',
     ],
     [
@@ -150,8 +157,22 @@ export const mutations = [
     [
       'copies: other eligible copies stay so under a new owner',
       LACKS,
-      "(c.state !== 'eligible' && c.member !== lastOwner)",
-      'c.member !== lastOwner',
+      "if (c.state === 'eligible' || !fits(copy, heir)) return [];",
+      '',
+    ],
+    [
+      'copies: the last owner stays in sync though it was not asked',
+      promotions(
+        'a copy in sync is promoted: it is open at once in its worker, others stay in sync, the last owner joins',
+      ),
+      "return ends ? [] : [{ ...c, state: 'joining' }];",
+      'return ends ? [] : [c];',
+    ],
+    [
+      'copies: copies that join go on with other contents',
+      simulated(/: copies: copy \w+ truncates /),
+      'return joining.map(({ id: _, ...copy }) => copy);',
+      'return [...joining];',
     ],
     [
       'copies: a vacant shard that somebody has is assigned empty',
@@ -180,10 +201,10 @@ export const mutations = [
       '',
     ],
     [
-      'copies: the last owner stays eligible though the new one has not followed it',
-      { ...LACKS, from: 75 },
-      'last !== undefined && promoted.followed',
-      'last !== undefined',
+      'copies: the last owner, whose disk may lack what it sent, stays eligible',
+      { ...LACKS, from: 125 },
+      'const copies = inherited(set, heir, shard.owner);',
+      "const copies = inherited(set, heir, shard.owner).map((c): Copy => (c.member === shard.owner ? { ...c, state: 'eligible' } : c));",
     ],
     [
       'copies: nobody is told that an epoch was handed over',
@@ -206,20 +227,20 @@ export const mutations = [
     [
       'copies: an owner that starts again gets a shard empty that others have',
       GIVEN_UP,
-      'const owner = others || (isLost && waitsOnLoss(policy)) ? undefined : id;',
-      'const owner = isLost && !others && waitsOnLoss(policy) ? undefined : id;',
+      'const owner = isKept || (isLost && waitsOnLoss(policy)) ? undefined : id;',
+      'const owner = isLost && !isKept && waitsOnLoss(policy) ? undefined : id;',
     ],
     [
       'copies: an owner that starts again gets a shard empty that is to wait',
       promotions('when the last copy is gone a shard waits, or is served empty, as its policy says'),
-      'const owner = others || (isLost && waitsOnLoss(policy)) ? undefined : id;',
-      'const owner = others ? undefined : id;',
+      'const owner = isKept || (isLost && waitsOnLoss(policy)) ? undefined : id;',
+      'const owner = isKept ? undefined : id;',
     ],
     [
       'copies: what a member had before it started again is a copy',
       copies('a member that starts again has no copies, and every set that it was in has a new config'),
-      'const left = set?.copies.filter((c) => c.member !== id);',
-      'const left = set?.copies;',
+      'c.member !== id ? [c] : own === undefined ? [] : [own]',
+      'c.member !== id ? [c] : [own ?? c]',
     ],
     [
       "copies: a dead owner's shard goes empty though it is to wait",
@@ -296,7 +317,7 @@ export const mutations = [
     ],
     [
       'copies: the leader gives vacant shards at once',
-      LACKS,
+      { ...LACKS, from: 310 },
       'if (nowMs < leases.earlierStartsOverAt()) return [];',
       '',
     ],
@@ -335,8 +356,8 @@ export const mutations = [
     [
       'copies: a shard is reset while a server with a copy may come back',
       loss('a shard is not reset while a copy may come back, and its server is named'),
-      'isWhole(c) && !leases.dead(c.member, nowMs)',
-      'isWhole(c) && leases.withheld(c.member)',
+      'mayCome(state, c) && !leases.dead(c.member, nowMs)',
+      'mayCome(state, c) && leases.withheld(c.member)',
     ],
     [
       'copies: a vacant shard is reset while its last owner may be relied on',
@@ -373,6 +394,40 @@ export const mutations = [
       copies('a server with a copy in sync is not removed; one whose copy joins is, with that'),
       'if (kept.length > 0)',
       'if (kept.length < 0)',
+    ],
+  ]),
+  ...inFile('core/metadata/failovers.ts', [
+    [
+      'copies: what was handed over is told as a failover',
+      failovers('a handover is no failover, and a shard that came without a copy is told as empty'),
+      'state.copySets?.[shard]?.handed === epoch ||',
+      '',
+    ],
+    [
+      'copies: what a copy of an earlier start had is told as served',
+      failovers('a copy of an earlier start is none, and one that was still joining had some values'),
+      ' || copy.start !== now.members.get(owner)?.incarnation',
+      '',
+    ],
+    [
+      'copies: an owner that had started again is said not to answer',
+      failovers('an owner that was silent, and one that had started again, are told apart'),
+      'state.members.get(last.id)?.incarnation === last.start',
+      'last.id !== owner',
+    ],
+  ]),
+  ...inFile('server/cli/commands/replication.ts', [
+    [
+      'copies: a setting that is not said is taken back',
+      operators('what an operator does not say stays as it is set, unless the level changes'),
+      'level === known?.level ? known : undefined',
+      'undefined as Policy | undefined',
+    ],
+    [
+      'copies: changes that will be refused are called degraded',
+      operators('who sets more copies than servers can keep is told what becomes of changes'),
+      'up < minInSync',
+      'up < minInSync - replicas',
     ],
   ]),
 ];

@@ -6,11 +6,31 @@ const rules = by('replica');
 const shards = by('dataplane_durable');
 const lives = by('dataplane_durable_life');
 const write = by('log_write');
-const logs = by('failover')('what_was_answered_or_read_is_in_the_logs_of_all_copies_when_all_lose_their_power');
+const logs = by('failover_seeds')('what_was_answered_or_read_comes_back_with_each_copy_when_all_lose_their_power');
+
+const early = by('dataplane_sync');
+const alone = {
+  test: 'server/values-log.test.ts',
+  title: 'a server that answers before its disk is refused in a cluster of several, and lets nobody join',
+};
 
 const BOTH = lost('both_copies_lose_their_power');
 const LARGE = shards('a_large_value_is_in_both_logs_before_it_is_answered');
 const FULL = shards('a_full_disk_refuses_changes_after_a_while_and_takes_them_again');
+
+/** What a turn of the log does once snapshots have had theirs. */
+const TURN = `    g->more = false;
+    list_take_all(&g->behind, &now);
+    while (!list_empty(&now)) {
+        shard *s = LIST_OF(now.next, shard, logging.behind);
+        list_remove(&s->logging.behind);
+        if (wal_room(&g->wal) == 0 || !append_records(g, s)) list_push(&g->behind, &s->logging.behind);
+        if (!answers_early(s)) continue;
+        s->replica.log.buffered = s->logging.appended;
+        replicate_logged(s);
+    }
+    flush(g);
+`;
 
 export const mutations = [
   ...inFile('native/dataplane/replica.h', [
@@ -22,12 +42,7 @@ export const mutations = [
     ],
   ]),
   ...inFile('native/dataplane/replica_owner.c', [
-    [
-      'durable: an owner commits what is not in its log',
-      BOTH,
-      '    to = min_of(to, replica_on_disk(&o->log, o->epoch));\n',
-      '',
-    ],
+    ['durable: an owner commits what is not in its log', BOTH, '    to = min_of(to, counts);\n', ''],
     [
       'durable: a copy that leads waits for no log',
       lost('an_owner_is_suspected_and_all_lose_their_power'),
@@ -89,8 +104,8 @@ export const mutations = [
     [
       'durable: an owner does not begin its epoch in the log',
       shards('a_new_owner_commits_nothing_before_its_epoch_is_in_its_log'),
-      '    if (s->durable) durable_begins(s);\n    b->scrub_ns',
-      '    b->scrub_ns',
+      '    if (s->durable) durable_begins(s);\n    backup_commit',
+      '    backup_commit',
     ],
   ]),
   ...inFile('native/dataplane/backup.c', [
@@ -131,7 +146,7 @@ export const mutations = [
     [
       'durable: a shard that is no copy does not begin its epoch in the log',
       lives('a_shard_that_is_no_copy_begins_its_epoch_in_the_log_when_it_is_served'),
-      '        if (s->durable) durable_begins(s);\n',
+      '    if (s->durable) durable_begins(s);\n',
       '',
     ],
   ]),
@@ -157,7 +172,7 @@ export const mutations = [
     [
       'durable: sections of a closed shard count for the next',
       shards('what_the_log_reports_of_a_closed_shard_is_not_taken_for_that_of_the_next'),
-      ' || s->names != x->copy ||',
+      ' || s->logged_as != x->copy ||',
       ' ||',
     ],
     [
@@ -168,6 +183,102 @@ export const mutations = [
     ],
     ['durable: a full disk is never looked at again', FULL, 'if (g->retry_ns) wal_retry(&g->wal);', '(void)wal_retry;'],
   ]),
+  ...inFile('server/admin-calls.ts', [
+    [
+      'early answers: a server joins one that answers early',
+      alone,
+      'if (syncMs > 0)',
+      'if (syncMs > 0 && id === undefined)',
+    ],
+  ]),
+  ...inFile('native/test/dataplane/failover_power.c', [
+    [
+      'durable: the judge takes every copy for one that had records',
+      by('failover')('a_copy_without_any_record_need_not_come_back'),
+      'b && b->place.prepared == 0 && shard_at(s)->replica.last == 0;',
+      'false;',
+    ],
+  ]),
+  ...inFile('native/dataplane/recovery.c', [
+    [
+      'durable: a copy without a snapshot is not found',
+      logs,
+      'return c || !is_wanted(w->d, number, id) ? c : add(w, number, id);',
+      'return c;',
+    ],
+  ]),
+  ...inFile('server/values-log.ts', [
+    [
+      'early answers: a server of several starts with them',
+      alone,
+      'if (syncMs > 0 && state.servers.length > 1)',
+      'if (syncMs > 0 && state.servers.length > 9)',
+    ],
+  ]),
+  ...inFile('native/dataplane/replica_owner.c', [
+    [
+      'early answers: an owner with copies does not wait for its disk',
+      early('an_owner_with_copies_waits_for_the_disks'),
+      'if (o->peer[i].standing != REPLICA_NONE) return false;',
+      '(void)o;',
+    ],
+  ]),
+  ...inFile('native/dataplane/replica.h', [
+    [
+      'early answers: what was buffered in an earlier epoch counts in the next',
+      rules('what_is_buffered_counts_in_its_own_epoch_only'),
+      '    if (l->epoch != epoch) l->buffered = 0;',
+      '   ',
+    ],
+  ]),
+  ...inFile('server/config/load.ts', [
+    [
+      'early answers: a server of several is told to begin with them',
+      { test: 'server/config/load.test.ts', title: 'what --sync may be: always, or a time where a server is alone' },
+      'if (syncMs > 0 && (peers.length > 1 || join.length > 0 || isWitness))',
+      'if (syncMs > 0 && (peers.length > 9 || isWitness))',
+    ],
+  ]),
+  ...inFile('native/dataplane/durable.c', [
+    [
+      'early answers: the buffer never goes by itself',
+      early('the_disk_has_what_was_answered_after_the_time'),
+      'if (g->urgent || now - g->gathers_ns >= sync_ns) wal_flush',
+      'if (g->urgent) wal_flush',
+    ],
+    [
+      'early answers: what others wait for does not go at once',
+      early('an_owner_with_copies_waits_for_the_disks'),
+      '    if (!answers_early(s)) g->urgent = true;\n',
+      '',
+    ],
+    [
+      'early answers: a snapshot is ahead of the log',
+      early('a_snapshot_waits_until_the_log_has_what_it_names'),
+      'replica_on_disk(log_of(s), durable_epoch(s)) >= lsn;',
+      'lsn > 0;',
+    ],
+    [
+      'early answers: the beginning of an epoch waits as long as changes may',
+      early('the_beginning_of_an_epoch_goes_to_the_disk_at_once'),
+      'replica_is_alone(&s->replica) && durable_has_begun(s);',
+      'replica_is_alone(&s->replica);',
+    ],
+    [
+      'early answers: a snapshot begins only where no change is answered',
+      early('a_snapshot_begins_in_a_turn_that_answers_changes'),
+      `    snapshots_step(&g->snapshots);\n${TURN}`,
+      `${TURN}    snapshots_step(&g->snapshots);\n`,
+    ],
+  ]),
+  ...inFile('native/dataplane/loop.c', [
+    [
+      'early answers: a server that ends loses the last of them',
+      early('a_server_that_ends_loses_nothing'),
+      '    durable_sync_all(w);\n',
+      '',
+    ],
+  ]),
   ...inFile('native/dataplane/wait.c', [
     [
       'durable: a change that waited for a full disk is told to come again',
@@ -176,18 +287,10 @@ export const mutations = [
       'op_ends(o, full ? FKV_BUSY : FKV_BUSY);',
     ],
   ]),
-  ...inFile('native/dataplane/import.c', [
-    [
-      'durable: entries that are in no log are taken over',
-      shards('what_would_be_in_no_log_is_refused'),
-      'if (!takes || s->durable) {',
-      'if (!takes) {',
-    ],
-  ]),
   ...inFile('native/dataplane/calls.c', [
     [
       'durable: a durable shard is opened without a log',
-      shards('what_would_be_in_no_log_is_refused'),
+      shards('a_durable_shard_is_refused_where_there_is_no_log'),
       ' && (!o->durable || d->c.log.disk);',
       ';',
     ],

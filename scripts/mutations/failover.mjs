@@ -153,8 +153,8 @@ export const mutations = [
     [
       'failover: a new owner is served before it may be',
       lost,
-      'if (status == FKV_OK && !replicate_may_serve(s)) {',
-      'if (status == FKV_UNDECIDED && !replicate_may_serve(s)) {',
+      'if (status == FKV_OK && !may_serve(s)) {',
+      'if (status == FKV_UNDECIDED && !may_serve(s)) {',
     ],
   ]),
   ...inFile('native/dataplane/uplink.c', [

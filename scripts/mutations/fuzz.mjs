@@ -38,7 +38,7 @@ export const mutations = [
     [
       'fuzz: a copy that has shown what its new owner has not goes on',
       native('links'),
-      'if (t->epoch > b->place.epoch && b->place.committed > t->last) return fail(b, FKV_BAD_REQUEST);',
+      'if (t->epoch > b->place.epoch && b->place.committed > t->last) return backup_fails(b, FKV_BAD_REQUEST);',
       '',
     ],
   ]),
@@ -75,7 +75,7 @@ export const mutations = [
     [
       'fuzz: an entry of a scan is longer than the body',
       native('replies', ADDRESS),
-      '    if (e->has_value && e->value_bytes > left) return false;\n',
+      '    if (bytes > left) return false;\n',
       '',
     ],
     [

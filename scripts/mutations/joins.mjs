@@ -3,6 +3,7 @@ import { by, inFile } from './checks/in-file.mjs';
 
 const join = by('dataplane_join');
 const away = by('dataplane_away');
+const lease = by('dataplane_lease');
 const ends = by('dataplane_join_ends');
 
 export const mutations = [
@@ -30,12 +31,12 @@ export const mutations = [
       'shard_copy_status(w, o->shard)',
     ],
   ]),
-  ...inFile('native/client/copy.c', [
+  ...inFile('native/client/copy_page.c', [
     [
       'joins: the records come before the last page is in the table',
       join('what_is_deleted_while_the_last_page_is_taken_over_does_not_come_back'),
       '    if (s == FKV_OK) s = hand_over(c);\n    if (s != FKV_OK) settle',
-      '    if (s == FKV_OK && !c->joined) s = hand_over(c);\n    if (s != FKV_OK) settle',
+      '    if (s == FKV_OK && !c->join.said) s = hand_over(c);\n    if (s != FKV_OK) settle',
     ],
   ]),
   ...inFile('native/dataplane/copies.c', [
@@ -47,15 +48,57 @@ export const mutations = [
     ],
     [
       'joins: leases are short for a copy that is not there',
-      by('dataplane_lease')('leases_are_short_only_while_a_copy_that_joins_is_connected'),
+      lease('leases_are_short_only_while_a_copy_that_joins_is_connected'),
       'peer->standing == REPLICA_JOINS && !p->unlinked_ns;',
       'peer->standing == REPLICA_JOINS;',
     ],
     [
+      'joins: leases are long when a copy was lost',
+      lease('leases_are_short_when_a_copy_was_lost_until_one_is_in_sync'),
+      '!is_in_sync && is_lost(&s->place[i])) s->lost_until_ns = s->w->now_ns + LOST_NS;',
+      '!is_in_sync && is_lost(&s->place[i])) s->lost_until_ns = 0;',
+    ],
+    [
+      'joins: leases are short though no copy is missing any more',
+      lease('leases_are_short_when_a_copy_was_lost_until_one_is_in_sync'),
+      'if (is_in_sync && !was_in_sync) s->lost_until_ns = 0;',
+      '(void)is_in_sync;',
+    ],
+    [
+      'joins: leases stay short when a lost copy does not come back',
+      lease('leases_are_long_again_when_a_lost_copy_does_not_come_back'),
+      'return now < s->lost_until_ns ||',
+      'return s->lost_until_ns ||',
+    ],
+    [
+      'joins: leases are long while a server copies the shard',
+      lease('leases_are_short_while_a_server_copies_the_shard'),
+      ' || (s->log.ring && now < s->log.asked_ns + COPYING_NS);',
+      ';',
+    ],
+    [
+      'joins: leases stay short when a server copies the shard no more',
+      lease('leases_are_short_while_a_server_copies_the_shard'),
+      's->log.ring && now < s->log.asked_ns + COPYING_NS',
+      's->log.ring',
+    ],
+    [
+      'joins: a new owner grants long leases at once',
+      away('a_new_owner_grants_short_leases_since_the_one_before_may_come_back'),
+      '    s->lost_until_ns = s->w->now_ns + LOST_NS;\n    for',
+      '    for',
+    ],
+    [
       'joins: nobody is told that a copy has lost its connection',
       ends('a_copy_that_loses_its_connection_is_told_of'),
-      'if (unlinked && !p->unlinked) tell(s, id, DATAPLANE_COPY_UNLINKED);',
+      'tell(s, id, DATAPLANE_COPY_UNLINKED);',
       '',
+    ],
+    [
+      'joins: that a copy has lost its connection is told once',
+      ends('a_copy_that_loses_its_connection_is_told_of'),
+      '} else if (now >= next_unlinked(p)) {',
+      '} else if (!p->told_ns && now >= next_unlinked(p)) {',
     ],
   ]),
   ...inFile('native/dataplane/run.c', [
@@ -140,13 +183,13 @@ export const mutations = [
     [
       'joins: leases are long while a copy joins',
       join('a_copy_is_proposed_when_clients_leases_of_before_are_over'),
-      's->joins ? min_u64(longest, JOIN_LEASE_NS) : longest',
+      's->expects ? min_u64(longest, JOIN_LEASE_NS) : longest',
       'longest',
     ],
     [
       'joins: one shard that a copy joins cuts the grants of the others',
-      by('dataplane_lease')('shards_that_copies_join_take_one_grant_and_the_others_another'),
-      'if (s && s->joins != first) continue;',
+      lease('shards_that_copies_join_take_one_grant_and_the_others_another'),
+      'if (s && s->expects != first) continue;',
       'if (first) continue;',
     ],
   ]),
@@ -166,17 +209,53 @@ export const mutations = [
       'if (lsn > 0) continue;',
     ],
   ]),
+  ...inFile('native/wire/wire.c', [
+    [
+      'joins: a listed value is taken over that was damaged on its way',
+      by('wire')('a_checked_value_is_whole_or_is_not_taken'),
+      'return crc == crc_of(e, key, value);',
+      'return crc || e;',
+    ],
+  ]),
+  ...inFile('native/table/change.c', [
+    [
+      'joins: a value that is damaged at its owner is listed with a good checksum',
+      by('table_scrub')('one_flipped_bit_is_found'),
+      'e->value_bytes) == table_checksum(e);',
+      'e->value_bytes) != 1;',
+    ],
+  ]),
+  ...inFile('native/dataplane/read.c', [
+    [
+      'joins: what is damaged at its owner is whole in a copy of it, and in an answer',
+      ends('what_is_damaged_at_its_owner_comes_to_no_copy_and_no_client'),
+      '    if (s == FKV_OK && !table_is_whole(&e)) s = FKV_CORRUPT;\n',
+      '',
+    ],
+  ]),
   ...inFile('native/dataplane/backlog.c', [
     [
       'joins: what copies may lack takes any amount of memory',
       away('a_copy_that_lacks_what_was_not_kept_is_unknown'),
-      'return full ? 0 : BACKLOG_ROOM;',
-      'return BACKLOG_ROOM;',
+      'return taken < most ? BACKLOG_PART * (most - taken) : 0;',
+      'return taken < most ? BACKLOG_PART * (most - taken) : most - 1;',
+    ],
+    [
+      'joins: what copies of one shard may lack takes all the memory that there is for others',
+      by('backlog')('a_shard_that_begins_finds_room_and_then_has_as_much_as_the_other'),
+      'return taken < most ? BACKLOG_PART * (most - taken) : 0;',
+      'return taken < most ? most : 0;',
+    ],
+    [
+      'joins: what a copy lacks takes the room of what it has too',
+      by('backlog')('room_is_that_of_all_records_that_follow'),
+      '.before = b->extents,',
+      '.before = 0,',
     ],
     [
       'joins: what copies may lack is counted without the memory that it lies in',
       by('backlog')('small_and_large_records_in_turn_take_no_more_memory_than_there_may_be'),
-      'return (uint32_t)sizeof *p + p->room;',
+      'return (uint32_t)(sizeof *p + sizeof p) + p->room;',
       'return p->room;',
     ],
     [
@@ -206,6 +285,12 @@ export const mutations = [
       'if (p->unlinked_ns && now - p->unlinked_ns',
     ],
     [
+      'joins: a copy is late by the time before it was waited for',
+      away('a_copy_that_was_away_comes_back_with_what_it_has'),
+      '!waited || peer->prepared',
+      'peer->prepared',
+    ],
+    [
       'joins: a copy that gives no lease is late only when something changes',
       join('a_copy_that_is_silent_is_late_without_a_change'),
       '    if (p->silent_ns) since = min_u64(since, p->silent_ns);',
@@ -220,23 +305,29 @@ export const mutations = [
     [
       'joins: a copy is required without a connection',
       away('a_copy_that_is_away_again_is_not_required'),
-      's->place[i].unlinked_ns || !replica_require',
-      '!replica_require',
+      's->place[i].unlinked_ns || lags ||',
+      'lags ||',
+    ],
+    [
+      'joins: a copy is required however far it lags',
+      ends('a_copy_that_lags_far_is_not_required'),
+      's->place[i].unlinked_ns || lags ||',
+      's->place[i].unlinked_ns ||',
     ],
   ]),
   ...inFile('native/dataplane/import.c', [
     [
       'joins: entries are taken over into a copy that follows',
       ends('calls_that_do_not_fit_are_refused'),
-      'bool takes = s && s->state == SHARD_OPEN && !s->copy;',
-      'bool takes = s && s->state == SHARD_OPEN;',
+      'if (!s || s->state != SHARD_OPEN || s->copy || s->starting || s->basing) {',
+      'if (!s || s->state != SHARD_OPEN || s->starting) {',
     ],
   ]),
   ...inFile('native/dataplane/life.c', [
     [
       'joins: a copy that leads is served while its earlier owner may be relied on',
       ends('a_shard_is_closed_in_each_state_of_its_copy'),
-      '    if (status == FKV_OK && !replicate_may_serve(s)) {',
+      '    if (status == FKV_OK && !may_serve(s)) {',
       '    if (status == FKV_CORRUPT) {',
     ],
   ]),

@@ -32,7 +32,7 @@ export const mutations = [
     [
       'links: a copy that has shown what its new owner has not goes on',
       copy('a_copy_that_has_shown_what_its_new_owner_has_not_is_none'),
-      'if (t->epoch > b->place.epoch && b->place.committed > t->last) return fail(b, FKV_BAD_REQUEST);',
+      'if (t->epoch > b->place.epoch && b->place.committed > t->last) return backup_fails(b, FKV_BAD_REQUEST);',
       'if (t->epoch > b->place.epoch && b->place.committed > t->last) return BACKUP_ANEW;',
     ],
     [
@@ -88,8 +88,8 @@ export const mutations = [
     [
       'links: a new owner does not know what it has not been told',
       copies('what_only_another_copy_has_is_dropped_there_and_made_anew_by_its_retry'),
-      's->state == SHARD_OPEN && !s->copy) {',
-      's->state == SHARD_OPEN) {',
+      's->state == SHARD_OPEN && !s->copy) status',
+      's->state == SHARD_OPEN) status',
     ],
   ]),
   ...inFile('native/dataplane/suffix.c', [
@@ -116,7 +116,7 @@ export const mutations = [
     [
       'links: an owner of the past is followed',
       copies('who_cannot_follow_is_refused'),
-      '    if (m->epoch > o->epoch) return false;',
+      '    if (!replica_goes_on(o, m->id, m->epoch)) return false;',
       '',
     ],
     [
@@ -153,6 +153,12 @@ export const mutations = [
     ],
   ]),
   ...inFile('native/dataplane/downlink.c', [
+    [
+      'links: a copy that lacks what is gone ends the link of all others',
+      by('dataplane_away')('a_copy_that_lacks_what_is_gone_is_told_alone_and_joins_again_while_its_link_goes_on'),
+      'check_sent(l, e == -ESTALE ? lost(l, f) : e);',
+      'check_sent(l, e);\n        (void)lost;',
+    ],
     [
       'links: an acknowledgement of a time that was never sent is a lease',
       links('only_servers_have_links_and_over_a_link_only_its_messages_count'),
@@ -208,8 +214,20 @@ export const mutations = [
     [
       'links: a copy that was refused does not ask again',
       links('a_copy_follows_as_soon_as_its_owner_is_one'),
-      'follow_in(u, b, REFUSED_MS); role_answered',
-      'role_answered',
+      '    follow_in(u, b, b->refusals < SOON ? min_u64(AGAIN_MS, UINT64_C(1) << b->refusals) : REFUSED_MS);\n',
+      '',
+    ],
+    [
+      'links: a copy that was refused asks again late',
+      links('a_copy_that_is_refused_asks_again_soon_and_later_less_often'),
+      'b->refusals < SOON ? min_u64(AGAIN_MS, UINT64_C(1) << b->refusals) : REFUSED_MS',
+      'REFUSED_MS',
+    ],
+    [
+      'links: a copy that nobody knows asks again and again',
+      links('a_copy_that_is_refused_asks_again_soon_and_later_less_often'),
+      '    if (b->refusals < SOON) b->refusals++;\n',
+      '',
     ],
     [
       'links: a record that waits for memory is passed over',

@@ -5,6 +5,7 @@ const cuts = by('log_cuts');
 const faults = by('log_faults');
 const damage = by('log_damage');
 const write = by('log_write');
+const groups = by('group_commit');
 
 const ANY_CUT = cuts('what_was_reported_durable_is_replayed_after_a_cut_in_any_operation');
 const USED_AGAIN = cuts('files_that_are_used_again_survive_a_cut_in_any_operation');
@@ -13,30 +14,62 @@ const OWNERS = damage('a_file_of_another_owner_or_of_a_later_format_is_named');
 const NO_SECTIONS = damage('a_batch_with_a_good_crc_whose_sections_are_none_is_damaged');
 
 export const mutations = [
+  ...inFile('native/log/group_commit.c', [
+    [
+      'log: a batch does not wait for those that were answered',
+      groups('clients_that_are_answered_are_in_the_next_batch_with_the_others'),
+      '    if (records >= g->want || now_ns >= g->until_ns) return true;',
+      '    return true;',
+    ],
+    [
+      'log: waits in vain are not learned from',
+      groups('clients_that_come_late_are_hardly_waited_for'),
+      '(helped ? habit_helped : habit_in_vain)(&g->habit);',
+      'if (helped) habit_helped(&g->habit);',
+    ],
+    [
+      'log: a batch waits until all have come',
+      groups('a_wait_ends_after_half_a_sync_however_much_is_missing'),
+      ' || now_ns >= g->until_ns',
+      '',
+    ],
+    [
+      'log: a wait longer than a sync counts as worth it',
+      groups('a_wait_that_was_longer_than_a_sync_was_in_vain'),
+      ' && now_ns - g->home_ns <= g->usual_ns',
+      '',
+    ],
+  ]),
   ...inFile('native/log/wal.c', [
+    [
+      'log: a change alone is waited with',
+      groups('a_change_alone_is_not_waited_with'),
+      'group_commit_goes(&w->group, w->turn_ns, x->buffer.records)',
+      'group_commit_goes(&w->group, w->turn_ns, x->buffer.records + 1)',
+    ],
     [
       'log: a batch is not synced',
       ANY_CUT,
-      '    if (wal_job_did(&x->base, "write", name, e)) wal_job_did(&x->base, "sync", name, d->sync(d, x->handle));',
-      '    wal_job_did(&x->base, "write", name, e);',
+      '    if (disk_job_did(&x->base, "write", name, e)) disk_job_did(&x->base, "sync", name, d->sync(d, x->handle));',
+      '    disk_job_did(&x->base, "write", name, e);',
     ],
     [
       'log: a batch is durable before its sync',
       ANY_CUT,
-      '    int e = d->write(d, x->handle, x->at, x->buffer.base, wal_whole_blocks(x->head.bytes));\n    if (wal_job_did(&x->base, "write", name, e)) wal_job_did(&x->base, "sync", name, d->sync(d, x->handle));',
-      '    int e = d->sync(d, x->handle);\n    if (wal_job_did(&x->base, "sync", name, e)) wal_job_did(&x->base, "write", name, d->write(d, x->handle, x->at, x->buffer.base, wal_whole_blocks(x->head.bytes)));',
+      '    int e = d->write(d, x->handle, x->at, x->buffer.base, wal_whole_blocks(x->head.bytes));\n    if (disk_job_did(&x->base, "write", name, e)) disk_job_did(&x->base, "sync", name, d->sync(d, x->handle));',
+      '    int e = d->sync(d, x->handle);\n    if (disk_job_did(&x->base, "sync", name, e)) disk_job_did(&x->base, "write", name, d->write(d, x->handle, x->at, x->buffer.base, wal_whole_blocks(x->head.bytes)));',
     ],
     [
       'log: what a sync answers is not looked at',
       faults('an_operation_that_fails_is_reported_once_and_nothing_is_durable_afterwards'),
-      'wal_job_did(&x->base, "sync", name, d->sync(d, x->handle));',
+      'disk_job_did(&x->base, "sync", name, d->sync(d, x->handle));',
       'd->sync(d, x->handle);',
     ],
     [
       'log: a sync that failed is tried again',
       faults('a_sync_that_failed_is_not_tried_again'),
-      'wal_job_did(&x->base, "sync", name, d->sync(d, x->handle));',
-      'wal_job_did(&x->base, "sync", name, d->sync(d, x->handle) ? d->sync(d, x->handle) : 0);',
+      'disk_job_did(&x->base, "sync", name, d->sync(d, x->handle));',
+      'disk_job_did(&x->base, "sync", name, d->sync(d, x->handle) ? d->sync(d, x->handle) : 0);',
     ],
     [
       'log: a batch is reported after another file failed',
@@ -91,7 +124,7 @@ export const mutations = [
     [
       'log: the crc of a batch is not checked',
       FLIPS,
-      '    return head->crc == crc_without(batch, wal_whole_blocks(head->bytes), offsetof(wal_batch, crc));',
+      '    return head->crc == wal_crc_without(batch, wal_whole_blocks(head->bytes), offsetof(wal_batch, crc));',
       '    return true;',
     ],
     [
@@ -109,7 +142,7 @@ export const mutations = [
     [
       'log: the crc of the head of a file is not checked',
       FLIPS,
-      ' &&\n           head->crc == crc_without(block, WAL_BLOCK, offsetof(wal_file_head, crc));',
+      ' &&\n           head->crc == wal_crc_without(block, WAL_BLOCK, offsetof(wal_file_head, crc));',
       ';',
     ],
     [
@@ -199,7 +232,7 @@ export const mutations = [
     [
       'log: a file gets its name before its head is synced',
       ANY_CUT,
-      'return write_head(m, spare) && wal_job_did(&m->base, "sync", spare, d->sync(d, m->file->handle)) &&',
+      'return write_head(m, spare) && disk_job_did(&m->base, "sync", spare, d->sync(d, m->file->handle)) &&',
       'return write_head(m, spare) &&',
     ],
     [

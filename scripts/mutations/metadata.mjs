@@ -10,6 +10,26 @@ const leases = (title) => ({ test: 'test/metadata/leases.test.ts', title });
 
 export const mutations = [
   {
+    name: 'submit: a leader that stands still is given what leaves the values to who may end meanwhile',
+    file: 'server/metadata/submit.ts',
+    find: 'if (takesFromOthers(command)) ',
+    replace: 'if (takesFromOthers(command) && timeoutMs === 0) ',
+    caughtBy: {
+      test: 'server/metadata/submit.test.ts',
+      title: 'a leader is given what leaves the values to the server that asks only when it has answered',
+    },
+  },
+  {
+    name: 'submit: an owner that removes a copy does not wait for the leader',
+    file: 'server/metadata/submit.ts',
+    find: " || (command.t === 'copies-removed' && command.by !== undefined)",
+    replace: '',
+    caughtBy: {
+      test: 'server/metadata/submit.test.ts',
+      title: 'a leader is given what leaves the values to the server that asks only when it has answered',
+    },
+  },
+  {
     name: 'plan: shards on their way are planned again',
     file: 'core/metadata/plan.ts',
     find: ' && !coming.has(s.shard)',
@@ -179,6 +199,16 @@ export const mutations = [
     },
   },
   {
+    name: 'peers: a server ends since another has its address by now',
+    file: 'server/metadata/peers.ts',
+    find: "if (own === '')",
+    replace: "if (own !== ' ')",
+    caughtBy: {
+      test: 'server/metadata/peers.test.ts',
+      title: 'servers that have exchanged their addresses find each other, and none ends for that',
+    },
+  },
+  {
     name: 'leader: what a server that is drained has copied is lost with its owner',
     file: 'core/metadata/leader-policy.ts',
     find: 'state.members.has(m.to) && leases.alive(m.to, nowMs)',
@@ -191,7 +221,7 @@ export const mutations = [
   {
     name: 'peers: a connection that breaks is taken for the end of a server',
     file: 'server/metadata/peer-link.ts',
-    find: 'probe(this.#options.addresses).catch(() => {',
+    find: 'probe([address]).catch(() => {',
     replace: 'Promise.resolve().then(() => {',
     caughtBy: {
       test: 'server/metadata/peers.test.ts',

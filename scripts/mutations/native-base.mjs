@@ -3,7 +3,7 @@ import { by, inFile } from './checks/in-file.mjs';
 
 const region = by('region');
 
-export const mutations = inFile('native/base/region.c', [
+const regions = inFile('native/base/region.c', [
   [
     'base: core dumps have what is in the tables',
     region('core_dumps_have_nothing_of_a_region_at_its_owner_and_at_a_reader'),
@@ -41,3 +41,64 @@ export const mutations = inFile('native/base/region.c', [
     'if (e == 0 && fcntl(fd, F_ADD_SEALS, SEALS & ~F_SEAL_FUTURE_WRITE) != 0)',
   ],
 ]);
+
+const poller = by('poller');
+
+const pollers = inFile('native/base/poller.c', [
+  [
+    'polling: a thread that sleeps polls when it is woken for nothing',
+    poller('a_wait_without_work_ends_in_sleep_and_a_thread_that_sleeps_does_not_poll'),
+    '    if (p->state == POLLER_ASLEEP) return POLL_SLEEP;\n    if (p->state == POLLER_WORKING) {',
+    '    if (p->state != POLLER_POLLING) {',
+  ],
+  [
+    'polling: waits without work are not learned from',
+    poller('a_thread_whose_work_comes_late_hardly_polls'),
+    '    habit_in_vain(&p->habit);\n',
+    '',
+  ],
+  [
+    'polling: what was learned is never forgotten',
+    poller('a_thread_whose_work_comes_soon_again_polls_again'),
+    '        habit_helped(&p->habit);\n',
+    '',
+  ],
+  [
+    'polling: work that comes in every second wait is enough',
+    poller('polling_that_helps_in_every_second_wait_is_given_up'),
+    '        habit_helped(&p->habit);\n',
+    '        p->habit.steps = 0;\n',
+  ],
+  [
+    'polling: a processor that is shared is not handed over at once',
+    poller('on_a_shared_processor_it_yields_before_each_look'),
+    '        p->shared = POLL_SHARED;\n',
+    '        p->shared = 0;\n',
+  ],
+  [
+    'polling: who keeps the processor is yielded to again and again',
+    poller('whoever_keeps_the_processor_is_not_yielded_to_for_a_while'),
+    '        if (now_ns < p->backs_off_until) return give_up(p, now_ns);\n',
+    '',
+  ],
+  [
+    'polling: after much work a shared processor is polled on',
+    poller('after_much_work_a_shared_processor_is_slept_on'),
+    '    if (p->much && p->shared && ++p->handed % POLL_SLEPT) return false;\n',
+    '',
+  ],
+  [
+    'polling: threads that a change has yet to pass are kept from the processor',
+    poller('a_thread_that_waits_for_a_chain_of_others_yields_soon_and_for_longer'),
+    '(p->chain ? POLL_CHAIN_ALONE_NS : POLL_ALONE_NS)',
+    'POLL_ALONE_NS',
+  ],
+  [
+    'polling: a change is waited for no longer than a READ',
+    poller('a_thread_that_waits_for_a_chain_of_others_yields_soon_and_for_longer'),
+    'p->chain ? POLL_CHAIN_WINDOW_NS : POLL_WINDOW_NS',
+    'POLL_WINDOW_NS',
+  ],
+]);
+
+export const mutations = [...regions, ...pollers];

@@ -2,6 +2,7 @@
 import { by, inFile } from './checks/in-file.mjs';
 
 const dataplane = by('dataplane');
+const scan = by('dataplane_scan');
 const life = by('dataplane_life');
 
 export const mutations = [
@@ -15,6 +16,18 @@ export const mutations = [
   ]),
   ...inFile('native/dataplane/read.c', [
     [
+      'scan: the owner does not look at the prefix',
+      scan('a_tally_counts_what_a_scan_lists_and_a_prefix_says_of_which_keys'),
+      'if (out->of && !is_asked_for(out->of, e)) return;',
+      '',
+    ],
+    [
+      'scan: a tally counts keys that were not asked for',
+      scan('a_tally_counts_what_a_scan_lists_and_a_prefix_says_of_which_keys'),
+      'out->entries += is_asked_for(out->of, e);',
+      'out->entries++;',
+    ],
+    [
       'dataplane: a copy goes on though changes have fallen out of the log',
       by('move_copy')('more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost'),
       '        status = FKV_STALE_SEQUENCE;',
@@ -24,7 +37,7 @@ export const mutations = [
   ...inFile('native/dataplane/read.c', [
     [
       'dataplane: a scan of every namespace does not say whose an entry is',
-      dataplane('a_scan_of_every_namespace_says_whose_each_entry_is'),
+      scan('a_scan_of_every_namespace_says_whose_each_entry_is'),
       '.space = out->spaces ? e->space : 0 };',
       '.space = 0 };',
     ],
@@ -157,8 +170,8 @@ export const mutations = [
     [
       'dataplane: the doubt about an earlier owner begins when a shard is opened',
       by('dataplane_retry')('a_shard_that_was_open_for_long_before_it_is_served_takes_no_retry_either'),
-      'if (s->state == SHARD_OPEN && !s->copy) {',
-      'if (s->state == SHARD_CLOSING) {',
+      's->state == SHARD_OPEN && !s->copy) status',
+      's->state == SHARD_CLOSING) status',
     ],
     [
       'dataplane: a paused shard is left alone before its leases are over',
@@ -184,14 +197,14 @@ export const mutations = [
       '    if (ended) w->ended(w->ctx, FKV_OK, NULL);',
       '    if (!ended) c->waiters = w->next;\n    w->ended(w->ctx, FKV_OK, NULL);',
     ],
+  ]),
+  ...inFile('native/client/copy_page.c', [
     [
       'move: an entry that ends while it is copied leaves what the copy had',
       by('move_copy')('an_entry_that_ends_while_it_is_copied_leaves_nothing_older'),
       'if (!append(c, &w->entry, w->key, NULL) && c->failed == FKV_OK) c->failed = FKV_NO_MEMORY;',
       '',
     ],
-  ]),
-  ...inFile('native/client/copy.c', [
     [
       "move: a copy may end while the owner's thread is about to ring for it",
       by('move_wake')('a_copy_does_not_end_while_it_is_rung_for'),

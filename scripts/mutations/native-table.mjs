@@ -96,7 +96,7 @@ export const mutations = [
     [
       'table: quarantine: no time',
       table('a_freed_extent_keeps_its_bytes_until_the_quarantine_has_passed'),
-      'if (m->last_ns + q->delay_ns > t->now_ns) return false;',
+      'if (m->last_ns + q->delay_ns > t->now_ns && !t->unread) return false;',
       '',
     ],
   ]),
@@ -170,6 +170,12 @@ export const mutations = [
     ],
   ]),
   ...inFile('native/table/evacuate.c', [
+    [
+      'table: evacuation: what is damaged gets a good checksum',
+      moving('what_is_damaged_does_not_become_good_by_being_moved'),
+      '    if (fkv_extent_crc(from, h.key_bytes, h.value_bytes) != h.crc) crc = ~crc;\n',
+      '',
+    ],
     [
       'table: evacuation: copies are taken for entries',
       moving('a_segment_is_emptied_while_slots_are_moving'),

@@ -161,14 +161,14 @@ export const mutations = [
     [
       'tcp: max_conns is not looked at',
       conformance('more_connections_than_allowed_are_refused_until_one_ends'),
-      'c->listener->live >= o->max_conns',
-      'c->listener->live > o->max_conns * 9',
+      '__ATOMIC_RELAXED) >= o->max_conns',
+      '__ATOMIC_RELAXED) > o->max_conns * 9',
     ],
     [
       'tcp: silent peers take places',
       places('silent_clients_take_no_places_and_the_oldest_of_them_goes'),
-      'c->listener->live >= o->max_conns',
-      'c->listener->live + (uint32_t)c->io->timed > o->max_conns',
+      '__ATOMIC_RELAXED) >= o->max_conns',
+      '__ATOMIC_RELAXED) + (uint32_t)c->io->timed > o->max_conns',
     ],
   ]),
   // ---------------------------------------------------------------- memory

@@ -29,6 +29,32 @@ export const mutations = [
     caughtBy: sim(/^violated: one vote/),
   },
   {
+    name: 'raft: an acknowledgement leaves before the entries are on disk',
+    file: 'core/raft/node.ts',
+    find: "type === 'append' && !voted;",
+    replace: "type !== 'vote';",
+    caughtBy: node(
+      'between ready and advance the member may go on: what the disk is told of is not confused with what came since',
+    ),
+  },
+  {
+    name: 'raft: early entries wait for the end of the turn, and so for the disk',
+    file: 'server/metadata/driver.ts',
+    find: 'this.#options.send(message, true);',
+    replace: 'this.#options.send(message, false);',
+    caughtBy: {
+      test: 'server/metadata/driver.test.ts',
+      title: "a leader's entries leave at once, before its disk is asked, and nothing else does",
+    },
+  },
+  {
+    name: 'raft: what is to leave at once waits',
+    file: 'net/connection.ts',
+    find: '    this.#corked = false;\n    this.#socket.uncork();\n  }\n\n  #sent',
+    replace: '  }\n\n  #sent',
+    caughtBy: { test: 'net/connection.test.ts', title: 'what was sent leaves at once where it is told to' },
+  },
+  {
     name: 'raft: two votes in a term',
     file: 'core/raft/election.ts',
     find: 'const granted = free && raft.log',

@@ -5,9 +5,28 @@ const lost = (when) => by('replica_model')(`nothing_is_lost_when_${when}`);
 const rules = by('replica');
 const changes = by('dataplane_replicate');
 const dedup = by('dedup');
+const deposed = by('dataplane_deposed');
 
 export const mutations = [
   ...inFile('native/dataplane/replica_owner.c', [
+    [
+      'replication: a copy that joins goes on after an epoch that it has missed',
+      rules('who_joins_goes_on_from_the_epoch_before_and_no_earlier_one'),
+      'is_required(&o->peer[i]) || epoch + 1 >= o->epoch',
+      'true',
+    ],
+    [
+      'replication: a copy is required that does not follow',
+      rules('an_addition_that_the_metadata_refused_is_asked_for_again'),
+      ' || !p->follows) return false;\n    p->standing = REPLICA_REQUIRED;',
+      ') return false;\n    p->standing = REPLICA_REQUIRED;',
+    ],
+    [
+      'replication: a new owner knows no copy that joins',
+      deposed('a_deposed_owner_keeps_what_it_has_prepared_and_goes_on_with_the_next_owner'),
+      'for (uint32_t i = 0; i < c->joining; i++) replica_join(o, c->joining_id[i]);',
+      '',
+    ],
     [
       'replication: a copy whose addition was asked for is not waited for',
       lost('a_copy_is_added_and_its_owner_dies'),
@@ -84,7 +103,7 @@ export const mutations = [
   ...inFile('native/dataplane/replica_backup.c', [
     [
       'replication: a backup follows an owner of the past',
-      lost('an_owner_of_three_copies_dies'),
+      rules('a_backup_drops_what_its_new_owner_has_not'),
       'bool replica_follow(replica_backup *b, uint32_t epoch, uint64_t last) {\n    if (epoch < b->epoch) return false;',
       'bool replica_follow(replica_backup *b, uint32_t epoch, uint64_t last) {',
     ],
@@ -223,6 +242,36 @@ export const mutations = [
       dedup('what_another_owner_made_is_answered_and_without_room_it_is_in_doubt'),
       '    d->doubt_until_ns = now_ns + IDLE_NS;\n    return NULL;',
       '    return NULL;',
+    ],
+  ]),
+  ...inFile('native/dataplane/handover.c', [
+    [
+      'replication: a deposed owner is a copy while clients have leases',
+      deposed('an_owner_is_a_copy_when_no_lease_is_left'),
+      's->replica.last - s->replica.committed && s->w->now_ns >= s->lease_until_ns;',
+      's->replica.last - s->replica.committed;',
+    ],
+    [
+      'replication: a deposed owner waits for copies to have large values',
+      deposed('a_large_value_that_copies_do_not_have_is_no_change_of_a_deposed_owner'),
+      'bulks_end(s, FKV_SHARD_CLOSED);\n',
+      '\n',
+    ],
+  ]),
+  ...inFile('native/dataplane/feed.c', [
+    [
+      'replication: a link does not ask in which epoch a copy has followed',
+      deposed('a_deposed_owner_does_not_go_on_with_the_owner_after_the_next'),
+      'if (!replica_goes_on(o, m->id, m->epoch)) return false;',
+      'if (m->epoch > o->epoch) return false;',
+    ],
+  ]),
+  ...inFile('native/dataplane/replicate.c', [
+    [
+      'replication: a deposed owner tells clients that what has a record had no effect',
+      deposed('a_deposed_owner_keeps_what_it_has_prepared_and_goes_on_with_the_next_owner'),
+      'backup_keeps(s->copy, o->lsn, &r, &o->prepared);\n        run_let_go(o);',
+      'backup_keeps(s->copy, o->lsn, &r, &o->prepared);\n        op_ends(o, FKV_SHARD_CLOSED);',
     ],
   ]),
 ];

@@ -49,7 +49,14 @@ function mutated(mutation) {
   const directory = mkdtempSync(join(tmpdir(), 'farkv-mutation-'));
   // Of dist/, what runs: types and source maps are most of it.
   const filter = (path) => !/\.(d\.ts|map|tsbuildinfo)$/.test(path);
-  for (const part of ['dist', 'package.json', 'ava.config.js', 'test/sim/traces', 'test/fuzz/corpus'])
+  for (const part of [
+    'dist',
+    'package.json',
+    'ava.config.js',
+    'server/http/page',
+    'test/sim/traces',
+    'test/fuzz/corpus',
+  ])
     cpSync(join(root, part), join(directory, part), { recursive: true, filter });
   for (const part of ['node_modules', 'build', 'prebuilds'])
     if (existsSync(join(root, part))) symlinkSync(join(root, part), join(directory, part));

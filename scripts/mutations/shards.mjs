@@ -19,7 +19,6 @@ const copies = (title) => ({ test: 'core/shards/copies.test.ts', title });
 const handover = (title) => ({ test: 'core/shards/handover.test.ts', title });
 const replicated = (simulation, from = 1) => ({ simulation, from, application: 'replicas', seeds: 60, steps: 10_000 });
 const SEEN = /: (seen values|copies|one owner|owner leases|given up): /;
-const STUCK = /: copies in sync: /;
 
 export const mutations = [
   ...inFile('core/shards/handover.ts', [
@@ -36,10 +35,22 @@ export const mutations = [
       ') return;',
     ],
     [
+      'shards: an owner that is deposed throws its copy away',
+      handover('an owner that another one replaces goes on as a copy with what it has, if it was served'),
+      "if (is !== 'serving' && is !== 'handing') return undefined;",
+      "if (is !== 'handing') return undefined;",
+    ],
+    [
+      'shards: an owner that is deposed before it has served keeps its copy',
+      handover('an owner that another one replaces goes on as a copy with what it has, if it was served'),
+      "if (is !== 'serving' && is !== 'handing') return undefined;",
+      '',
+    ],
+    [
       'shards: an owner that was replaced throws its copy away',
       handover('a drained owner hands its shard over to a copy in sync, and is a copy from then on'),
-      "if (state.is !== 'handing' || (state.at !== 'asked' && state.at !== 'keeping')) return undefined;",
-      "if (state.is !== 'handing' || state.at !== 'keeping') return undefined;",
+      "if (is !== 'serving' && is !== 'handing') return undefined;",
+      "if (is !== 'serving') return undefined;",
     ],
     [
       'shards: a copy that joins is given the shard',
@@ -106,6 +117,28 @@ export const mutations = [
       'handed: true,',
     ],
   ]),
+  ...inFile('core/shards/copy-entry.ts', [
+    [
+      'shards: a copy that joins is given up with its owner',
+      copies('a copy that joins goes on with the next owner, and after another one begins anew under another name'),
+      '(s.epoch === epoch || s.epoch === epoch + 1)',
+      's.epoch === epoch',
+    ],
+    [
+      'shards: a copy that joins waits for owners that do not know it',
+      copies('a copy that joins goes on with the next owner, and after another one begins anew under another name'),
+      ' && (s.epoch === epoch || s.epoch === epoch + 1)',
+      '',
+    ],
+    [
+      'shards: a copy that was removed is kept',
+      copies(
+        'a copy that was removed, also if it is wanted anew, is one no more, and its values are the base of the next',
+      ),
+      "copy.state === 'joining' && !life.named ? copy : undefined",
+      "copy.state === 'joining' ? copy : undefined",
+    ],
+  ]),
   ...inFile('core/shards/backup.ts', [
     [
       'shards: a copy whose owner is gone waits for the leader',
@@ -128,12 +161,6 @@ export const mutations = [
       '  state.orphan = orphan ?? state.orphan;\n',
     ],
     [
-      'shards: the copy of an owner that was replaced counts as one to come back to',
-      replicated(/: (shards|copies in sync): /),
-      'followed: false',
-      'followed: true',
-    ],
-    [
       'shards: a copy follows before the metadata has its name (rule 12)',
       copies('a copy is copied, named, and follows its owner; nothing is asked for twice'),
       "state.at === 'telling' && life.named",
@@ -146,22 +173,16 @@ export const mutations = [
       "  failedOnce(c, life, failed);\n  clear(c, life, 'again');",
     ],
     [
-      'shards: a copy that was removed is kept',
-      copies('a copy that was removed, also if it is wanted anew, is closed first'),
-      "copy.state === 'joining' && !life.named ? copy : undefined",
-      "copy.state === 'joining' ? copy : undefined",
-    ],
-    [
       'shards: a copy that joins goes on with an owner that does not know it (rule 16)',
-      replicated(STUCK),
+      copies('a copy that its owner does not know begins anew, unless it is in sync'),
       "if (entry.state === 'joining' && isHopeless) {",
       'if (life.attempts < 0) {',
     ],
     [
       'shards: a copy is opened as if there were little to copy',
       copies('a copy is copied, named, and follows its owner; nothing is asked for twice'),
-      'memoryBytes, buckets: s.buckets }',
-      'memoryBytes, buckets: 0 }',
+      'buckets: s.buckets',
+      'buckets: 0',
     ],
     [
       'shards: all copies that were away and are not known begin anew at once',
@@ -178,8 +199,8 @@ export const mutations = [
     [
       'shards: a copy that joins again waits for its owner for ever',
       copies('a copy that was late joins again with what it has, for a time'),
-      "c.ask(life, { do: 'wait', ms: REJOINED_MS });",
-      '',
+      "state.waits++;\n    c.ask(life, { do: 'wait', ms: REJOINED_MS });",
+      'state.waits++;',
     ],
     [
       'shards: a copy that its owner does not know asks on',
@@ -190,14 +211,14 @@ export const mutations = [
     [
       'shards: a damaged copy is waited for until it is late',
       copies('a damaged copy that joins begins anew; one in sync has itself removed'),
-      '|| life.damaged;',
-      ';',
+      '|| life.damaged || life.full;',
+      '|| life.full;',
     ],
     [
       'shards: a damaged copy that changes need stays',
       copies('a damaged copy that changes need has itself removed all the same, and begins anew'),
-      '!(c.leaving || damaged)',
-      '!c.leaving',
+      '!damaged && !full && !(c.leaving && !isDurable(c, shard))',
+      '!full && !(c.leaving && !isDurable(c, shard))',
     ],
     [
       'shards: a damaged copy is removed as one of a server that ends',
@@ -310,8 +331,8 @@ export const mutations = [
     [
       'shards: a shard is served whose own copy does not count yet (rule 19)',
       copies('a new shard is served when another server has a copy of it, and then counts its own'),
-      'if (set !== undefined && isOwnNew(c, life, set)) countOwn(c, life, set);',
-      'if (set === undefined) countOwn(c, life, { config: 0, copies: [] });',
+      'else if (isNew) countOwn(c, life, set);',
+      'else if (set === undefined) countOwn(c, life, { config: 0, copies: [] });',
     ],
     [
       'shards: what the metadata has taken goes on to be served (rule 4)',
@@ -533,13 +554,22 @@ export const mutations = [
       "this.#options.act({ do: 'leases', ms: this.#options.leaseMs });",
       '',
     ],
+    [
+      'shards: each shard that a server gives up waits for long leases',
+      {
+        test: 'core/shards/short-leases.test.ts',
+        title: 'leases stay short for as long as one after a shard is given up, and the next one does not wait',
+      },
+      'if (this.#short) this.#options.wait((this.#round = {}));',
+      'if (this.#options.leaseMs === 0) this.#options.wait((this.#round = {}));',
+    ],
   ]),
   ...inFile('server/shards/driver.ts', [
     [
       'shards: nobody waits for what is closed when a lease comes',
       moves('the fence is behind every close that was told, and costs nothing when there was none'),
-      '    this.#fence.raise();\n    const closing',
-      '    const closing',
+      '        this.#fence.raise();\n        await this.#ends(action.shard, dataPlane.closeShard(action.shard));',
+      '        await this.#ends(action.shard, dataPlane.closeShard(action.shard));',
     ],
   ]),
 ];

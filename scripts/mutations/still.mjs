@@ -88,8 +88,8 @@ export const mutations = [
     [
       'still: clients are not told that copies know of changes',
       { test: 'core/protocol/client-map.test.ts', title: 'clients of a replicated tenant are told so, and no others' },
-      "policies?.[tenant]?.level === 'replicated'",
-      'policies?.[tenant]?.level === undefined',
+      "policies?.[tenant]?.level ?? 'cache') !== 'cache'",
+      "policies?.[tenant]?.level ?? 'cache') === 'none'",
     ],
   ]),
   ...inFile('client/cluster.ts', [

@@ -134,7 +134,7 @@ export const mutations = [
     [
       'roles: a file of secrets may be read by all',
       test('server/config/load.test.ts', 'a file of secrets that others may read is refused'),
-      'if ((mode & OTHERS) !== 0)',
+      'if (othersMay(file, process.getuid?.() ?? 0))',
       'if (mode < 0)',
     ],
   ]),

@@ -10,6 +10,7 @@ import type { Argv } from 'yargs';
 import type { BufferValue, Client } from '../../client/index.js';
 import type { ConnectOptions } from '../../client/options.js';
 import { FarkvError } from '../../core/errors.js';
+import { POLLING, type Polling } from '../../core/polling.js';
 import { TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
 import type { CertificateRole } from '../../core/role-name.js';
 import type { Trust } from '../../net/tls.js';
@@ -28,6 +29,7 @@ export interface ClientArguments {
   readonly secrets: string | undefined;
   readonly transport: TransportChoice;
   readonly strict: boolean;
+  readonly polling: Polling;
   readonly namespace: number;
   readonly timeout: string;
   readonly verbose: boolean;
@@ -83,6 +85,11 @@ export function clientOptions<T>(y: Argv<T>): Argv<T & ClientArguments> {
       describe: 'How to reach the tables (FARKV_TRANSPORT)',
     },
     strict: { type: 'boolean', default: false, describe: 'Do not fall back to another transport' },
+    polling: {
+      choices: POLLING,
+      default: 'auto' as const,
+      describe: 'Look for answers before sleeping: auto, as long as that helps',
+    },
     namespace: { alias: 'n', type: 'number', requiresArg: true, default: 0, describe: 'Namespace, 0 to 65535' },
     timeout: {
       type: 'string',
@@ -183,8 +190,11 @@ export function timeoutOf(args: Pick<ClientArguments, 'timeout'>): number {
   return timeoutMs;
 }
 
-/** Connects as the options say. */
-export async function connectWith(args: ClientArguments): Promise<Client<BufferValue, Buffer>> {
+/** Connects as the options say; `more` is the command's own. */
+export async function connectWith(
+  args: ClientArguments,
+  more: Partial<ConnectOptions> = {},
+): Promise<Client<BufferValue, Buffer>> {
   const { connect } = await import('../../client/index.js');
   const tls = trustOf(args, ['writer', 'reader']);
   const token = tokenOf(args);
@@ -195,9 +205,11 @@ export async function connectWith(args: ClientArguments): Promise<Client<BufferV
     ...(tls === undefined ? {} : { tls }),
     ...(args.transport === 'auto' ? {} : { transport: args.transport }),
     ...(args.strict ? { strict: true } : {}),
+    ...(args.polling === 'auto' ? {} : { polling: args.polling }),
     ...(args.namespace === 0 ? {} : { namespace: args.namespace }),
     timeoutMs,
     connectTimeoutMs: timeoutMs,
+    ...more,
   };
   const client = await connect(options);
   if (args.verbose) {
@@ -212,8 +224,9 @@ export async function connectWith(args: ClientArguments): Promise<Client<BufferV
 export async function withClient<T>(
   args: ClientArguments,
   work: (client: Client<BufferValue, Buffer>) => Promise<T>,
+  more: Partial<ConnectOptions> = {},
 ): Promise<T> {
-  const client = await connectWith(args);
+  const client = await connectWith(args, more);
   try {
     return await work(client);
   } finally {

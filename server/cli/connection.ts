@@ -3,9 +3,10 @@
  * operator's connection needs, for it transports, namespaces and the like mean nothing.
  */
 import type { Argv } from 'yargs';
+import { DEFAULT_PORT, parseClusterAddress, parseServerAddress, type ClusterAddress } from '../../core/address.js';
 import { FarkvError } from '../../core/errors.js';
 import { trustSource, type TrustSource } from '../../net/tls.js';
-import { DEFAULT_PORT, parseAddress } from '../config/units.js';
+
 import { certificateOptions, timeoutOf, tokenOf, trustOf, type ClientArguments } from './client-options.js';
 
 export type ConnectionArguments = Pick<
@@ -23,7 +24,8 @@ export function connectionOptions<T>(y: Argv<T>): Argv<T & ConnectionArguments> 
       type: 'string',
       requiresArg: true,
       default: environment === undefined || environment === '' ? DEFAULT_ADDRESS : environment,
-      describe: 'Servers, host:port, several with commas: the first that answers is asked (FARKV_CONNECT)',
+      describe:
+        'Servers, host:port, several with commas, or a farkv:// address: the first that answers is asked (FARKV_CONNECT)',
     },
     token: {
       type: 'string',
@@ -64,19 +66,21 @@ export interface Connection {
 /** Throws ERR_CONFIG. */
 export function readConnection(args: ConnectionArguments): Connection {
   const timeoutMs = timeoutOf(args);
-  const token = tokenOf(args);
-  const trust = trustOf(args, ['operator', 'monitor']);
+  const { servers: addresses, token: inAddress, tls = args.tls } = readAddress(args.connect);
+  const token = tokenOf(args) ?? inAddress;
+  const trust = trustOf({ ...args, tls, token }, ['operator', 'monitor']);
   return {
     timeoutMs,
-    addresses: args.connect.split(',').map(readAddress),
+    addresses,
     ...(token === undefined || token === '' ? {} : { token }),
     ...(trust === undefined ? {} : { tls: trustSource(trust) }),
   };
 }
 
-function readAddress(text: string): string {
+/** Options behind the `?` of an address are for clients; here they say nothing. */
+function readAddress(text: string): ClusterAddress {
   try {
-    return parseAddress(text);
+    return parseClusterAddress(text, parseServerAddress);
   } catch (cause) {
     throw new FarkvError('ERR_ADDRESS_INVALID', `--connect: ${(cause as Error).message}`, { cause });
   }

@@ -3,11 +3,12 @@
  * waited for.
  */
 import { FarkvError } from '../../core/errors.js';
+import { MOVES_AT_ONCE } from '../../core/metadata/leader-policy.js';
 import type { PlannedMove } from '../../core/metadata/plan.js';
 import type { MoveError } from '../shards/move-errors.js';
 import type { ClusterStatus } from '../status.js';
 import type { ClusterConnection } from './cluster.js';
-import { moveLines, errorLine, errorLines } from './move-lines.js';
+import { moveLines, errorLine, errorLines } from '../move-lines.js';
 import { table } from './table.js';
 
 export type Cluster = Pick<ClusterConnection, 'call' | 'status' | 'until'>;
@@ -17,9 +18,6 @@ export interface Look {
   readonly plan: readonly PlannedMove[];
   readonly status: ClusterStatus;
 }
-
-/** Moves begun at a time: each shard is without an answer for a moment. */
-const AT_ONCE = 2;
 
 const ownerOf = ({ shards }: ClusterStatus, shard: number): string | undefined =>
   shards.find((s) => s.shard === shard)?.owner;
@@ -119,7 +117,7 @@ export async function spread(cluster: Cluster, first: Look, waitMs: number): Pro
     const lane = async (): Promise<void> => {
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await make(next);
     };
-    await Promise.all(Array.from({ length: AT_ONCE }, lane));
+    await Promise.all(Array.from({ length: MOVES_AT_ONCE }, lane));
     await cluster.until((now) => now.moves.length === 0, waitMs, 'the end of all moves under way', errorLines);
   }
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
 import { loadSettings, type GivenOptions } from './load.js';
+import { othersMay } from './secret-file.js';
 import { envName, OPTION_NAMES, SERVER_OPTIONS } from './options.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'farkv-load-'));
@@ -22,7 +23,7 @@ test('without anything given, one server on loopback with the documented default
     id: 's1',
     listen: [{ host: '127.0.0.1', port: 7400 }],
     peerListen: [{ host: '127.0.0.1', port: 9400 }],
-    fabricListen: [{ host: '127.0.0.1', port: 0 }],
+    fabricListen: [{ host: '127.0.0.1', port: 8400 }],
     peers: [{ id: 's1', addresses: ['127.0.0.1:9400'] }],
     transports: ['shm', 'tcp'],
     memoryBytes: 2 ** 30,
@@ -120,6 +121,17 @@ test('hosts to advertise have no ports, and brackets or none', (t) => {
     t.throws(() => load({ advertise }), refused(/--advertise/), advertise);
 });
 
+test('data ports follow from the control port, as far as there are ports', (t) => {
+  t.deepEqual(load({ listen: '127.0.0.1:7410,[::1]:7420' }).fabricListen, [
+    { host: '127.0.0.1', port: 8410 },
+    { host: '::1', port: 8420 },
+  ]);
+  t.deepEqual(load({ listen: '127.0.0.1:0' }).fabricListen, [{ host: '127.0.0.1', port: 0 }]);
+  const high = { listen: '127.0.0.1:64400', 'peer-listen': '127.0.0.1:9400' };
+  t.throws(() => load(high), refused(/--fabric-listen is needed: .* 64400 \+ 1000/));
+  t.notThrows(() => load({ ...high, 'fabric-listen': '127.0.0.1:8400' }));
+});
+
 test('peers must be complete', (t) => {
   const peers = 's1=127.0.0.1:1,s2=127.0.0.1:2';
   t.throws(() => load({ peers }), refused(/--id is needed with several --peers/));
@@ -137,6 +149,7 @@ test('beyond loopback a server needs a token or --insecure; TLS alone lets anybo
   const [cert, key] = [file('cert'), file('key')];
   t.throws(() => load({ listen: '0.0.0.0:7400' }), refused(/can be reached from other machines/));
   t.throws(() => load({ listen: '127.0.0.1:7400', 'fabric-listen': '10.0.0.1:0' }), refused(/can be reached/));
+  t.throws(() => load({ 'http-listen': '0.0.0.0:7480' }), refused(/0\.0\.0\.0:7480 can be reached/));
   t.throws(() => load({ listen: '[::]:7400' }), refused(/can be reached/));
   t.throws(() => load({ listen: '0.0.0.0:7400', 'tls-cert': cert, 'tls-key': key }), refused(/lets anybody in/));
   t.throws(() => load({ listen: '0.0.0.0:7400', 'operator-token': 'x' }), refused(/there is no token/));
@@ -155,6 +168,18 @@ test('a witness keeps no values, needs others to vote with, and offers no data',
   );
   // What it does not listen on cannot be reached.
   t.notThrows(() => load({ peers, id: 's3', witness: true, 'fabric-listen': '10.0.0.1:0' }));
+});
+
+test('what --sync may be: always, or a time where a server is alone', (t) => {
+  t.is(load({}).syncMs, 0);
+  t.is(load({ sync: 'always' }).syncMs, 0);
+  t.is(load({ sync: '50ms' }).syncMs, 50);
+  t.is(load({ sync: '10s' }).syncMs, 10_000);
+  for (const sync of ['5ms', '11s', 'never', '0']) t.throws(() => load({ sync }), refused(/--sync/));
+  const peers = 's1=127.0.0.1:9400,s2=127.0.0.1:9401';
+  t.throws(() => load({ sync: '50ms', peers, id: 's1' }), refused(/--sync: a cluster of several servers waits/));
+  t.throws(() => load({ sync: '50ms', join: '127.0.0.1:9400', id: 's2' }), refused(/--sync: a cluster of several/));
+  t.notThrows(() => load({ sync: 'always', peers, id: 's1' }));
 });
 
 test('each role has tokens of its own, from a text or a file, and one source must be meant', (t) => {
@@ -191,6 +216,15 @@ test('a directory of secrets has a file for each role; what is given otherwise g
   t.like(load({ secrets, token: 'a' }).access, { writer: { text: 'a' }, peer: { file: peer } });
   chmodSync(peer, 0o644);
   t.throws(() => load({ secrets }), refused(/peer-token can be read or changed by others/));
+});
+
+test('a group may read a file of root, and nobody else of any other', (t) => {
+  const [root, user] = [0, 1000];
+  t.false(othersMay({ mode: 0o100600, uid: user }, user));
+  t.true(othersMay({ mode: 0o100640, uid: user }, user));
+  t.false(othersMay({ mode: 0o100440, uid: root }, user));
+  t.true(othersMay({ mode: 0o100440, uid: root }, root), 'root needs no group');
+  for (const mode of [0o444, 0o660, 0o450, 0o604]) t.true(othersMay({ mode, uid: root }, user), mode.toString(8));
 });
 
 test('a file of secrets that others may read is refused', (t) => {
@@ -269,4 +303,16 @@ test('tenants that cannot be are refused, by name and without a word of a token'
     t.false(/secret-1|of all|of servers/.test(error.message));
   }
   t.throws(() => load({ tenants: 'a,shards=1,token=x' }), refused(/--tenants: needs --token-file too/));
+});
+
+test('a variable that is nearly one of ours is refused, and one of somebody else is let be', (t) => {
+  t.throws(() => load({}, { FARKV_MEMROY: '8gb' }), refused(/FARKV_MEMROY; did you mean FARKV_MEMORY\?/));
+  t.throws(() => load({}, { FARKV_CONECT: 'a' }), refused(/did you mean FARKV_CONNECT\?/));
+  const others = ['FARKV_SERVICE_HOST', 'FARKV_PORT', 'FARKV_PORT_7400_TCP_ADDR', 'FARKV_DEMO_RECORDS', 'FARKV_SEED'];
+  t.notThrows(() => load({}, Object.fromEntries(others.map((name) => [name, 'x']))));
+});
+
+test('a named RDMA device without one that can be used is no device that is not used', (t) => {
+  t.throws(() => load({ 'rdma-device': 'mlx5_0' }), refused(/--rdma-device: there is no RDMA device .* farkv doctor/));
+  t.notThrows(() => loadSettings({ 'rdma-device': 'mlx5_0' }, { env: {}, dashes: true, hasVerbs: true }));
 });

@@ -8,26 +8,22 @@ import { FarkvError } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
 import { isSameHost, needsDevice, PROVIDERS, type Provider, type TransportChoice } from '../../core/providers.js';
 import { unknownName } from '../../core/nearest.js';
-import {
-  camelName,
-  envName,
-  OPTION_NAMES,
-  SERVER_OPTIONS,
-  type OptionName,
-  type OptionValue,
-  type PeerAddress,
-} from './options.js';
+import { camelName, envName, OPTION_NAMES, SERVER_OPTIONS, type OptionName, type OptionValue } from './options.js';
+import type { PeerAddress } from './option-values.js';
+import { checkEnvironment } from './environment.js';
 import { checkPrivate, secretsOf, type SecretSource } from './secret-file.js';
 import { certificateFiles, tokenFiles, type TokenOption } from './secrets-directory.js';
 import { roleNameOf } from '../../net/certificate.js';
 import { ANY_SERVER } from '../../core/role-name.js';
-import { FIXED, type AccessSettings, type Peer, type ServerSettings, type TlsFiles } from './settings.js';
+import { DATA_PORTS, FIXED, type AccessSettings, type Peer, type ServerSettings, type TlsFiles } from './settings.js';
 import { tenantSettings } from './tenants.js';
 import { formatHostPort, isLoopback, parseHostPort, type HostPort } from './units.js';
 
 const PEERS_MAX = 9;
 /** The port between servers is the control port and this, unless it is given. */
 const PEER_PORT_OFFSET = 2000;
+/** The first data port is the control port and this, unless it is given. */
+const DATA_PORT_OFFSET = 1000;
 
 export function configError(message: string, cause?: unknown): FarkvError {
   return new FarkvError('ERR_CONFIG', message, cause === undefined ? undefined : { cause });
@@ -145,6 +141,7 @@ export interface LoadOptions {
 /** `given.config` names the file. Throws ERR_CONFIG. */
 export function loadSettings(given: GivenOptions, options: LoadOptions): ServerSettings {
   const configFile = given.config ?? options.env[envName('config')];
+  checkEnvironment(options.env);
   const flags = givenSource(given, options.dashes);
   const sources: Sources = new Map([
     ...(typeof configFile === 'string' ? fileSource(configFile) : []),
@@ -171,7 +168,8 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   };
 
   const listen = need('listen');
-  const fabricListen = read('fabric-listen') ?? listen.map((a): HostPort => ({ host: a.host, port: 0 }));
+  const fabricListen = read('fabric-listen') ?? listen.map((a) => dataAddressOf(a, where));
+  const httpListen = read('http-listen') ?? [];
   const named = read('peers');
   const id =
     read('id') ??
@@ -250,7 +248,9 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   }
   const insecure = need('insecure');
   const overNetwork = transports.some((p) => !isSameHost(p));
-  const exposed = [...listen, ...peerListen, ...(overNetwork ? fabricListen : [])].find((a) => !isLoopback(a.host));
+  const exposed = [...listen, ...peerListen, ...httpListen, ...(overNetwork ? fabricListen : [])].find(
+    (a) => !isLoopback(a.host),
+  );
   if (exposed !== undefined && access.writer === undefined && cluster === undefined && !insecure) {
     throw configError(
       `${formatHostPort(exposed)} can be reached from other machines, and there is no token${tls === undefined ? '' : ' (TLS hides what is said, and lets anybody in)'}: whoever connects could read and change everything. ` +
@@ -258,14 +258,29 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     );
   }
   const dataDir = read('data-dir');
+  const level = read('level') ?? (peers.length >= 3 ? 'replicated' : 'cache');
+  if (level === 'durable' && dataDir === undefined)
+    throw configError(
+      `${where('level')}: durable values are on a disk, and without --data-dir the directory is a temporary one: name a directory on a disk`,
+    );
+  const syncMs = need('sync');
+  if (syncMs > 0 && (peers.length > 1 || join.length > 0 || isWitness))
+    throw configError(
+      `${where('sync')}: a cluster of several servers waits for its disks, since a server that starts again must have what it acknowledged: leave it out (always), or keep the values on one server`,
+    );
   const joinToken = read('join-token-file');
   const rdmaDevice = read('rdma-device');
+  if (rdmaDevice !== undefined && auto && !isWitness && !transports.some(needsDevice))
+    throw configError(
+      `${where('rdma-device')}: there is no RDMA device that this build can use, so ${rdmaDevice} would not be; farkv doctor says why`,
+    );
   const zone = read('zone');
   return {
     id,
     listen,
     peerListen,
     fabricListen,
+    httpListen,
     peers,
     join,
     ...(zone === undefined ? {} : { zone }),
@@ -285,17 +300,18 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     ...(tls === undefined ? {} : { tls }),
     ...FIXED,
     leaseMs: need('lease-ms'),
+    drainMs: read('drain-ms') ?? 2 * need('lease-ms') + 1000,
     dataPlaneThreads: need('data-plane-threads'),
     maxClients: need('max-clients'),
     clientQuota: need('client-quota'),
-    spinUs: need('spin-us'),
-    tcpBusyPollUs: need('tcp-busy-poll-us'),
+    polling: need('polling'),
     hugePages: need('huge-pages'),
     maxConnections: need('max-connections'),
     tickMs: Math.max(10, Math.floor(need('election-ms') / 10)),
     electionMs: need('election-ms'),
     ownerLeaseMs: need('owner-lease-ms'),
-    level: read('level') ?? (peers.length >= 3 ? 'replicated' : 'cache'),
+    level,
+    syncMs,
     voters: Math.max(read('voters') ?? 3, peers.length),
     replaceVoterMs: need('replace-voter-after'),
     logLevel: need('log-level'),
@@ -331,6 +347,16 @@ function checkSecrets({ tenants, ...roles }: AccessSettings, where: (name: Optio
       seen.set(secret, of);
     }
   }
+}
+
+/** Where the first data-plane thread of a server listens that listens on `control` for clients. */
+function dataAddressOf(control: HostPort, where: (name: OptionName) => string): HostPort {
+  const port = control.port === 0 ? 0 : control.port + DATA_PORT_OFFSET;
+  if (port + DATA_PORTS > 65_536)
+    throw configError(
+      `${where('fabric-listen')} is needed: the ${DATA_PORTS} ports from ${control.port} + ${DATA_PORT_OFFSET} on are not all ports`,
+    );
+  return { host: control.host, port };
 }
 
 /** Where other servers reach a server that listens on `control` for clients. */

@@ -2,12 +2,29 @@
  * The options of a server, once: their names, what they mean, their defaults and limits, and how each is read. Flags,
  * environment variables, the keys of a configuration file, `--help` and startServer() are all made from this table.
  */
-import type { Policy } from '../../core/metadata/state.js';
-import { TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
 import { availableParallelism } from 'node:os';
-import type { HugePages } from '../../native/data-plane.js';
+import {
+  flag,
+  hosts,
+  hugePages,
+  identifier,
+  integer,
+  joinAddresses,
+  level,
+  listens,
+  logFormat,
+  peers,
+  polling,
+  replicationLevel,
+  sync,
+  text,
+  transports,
+  within,
+  zoneLabel,
+} from './option-values.js';
+import { DATA_PLANE_THREADS_MAX } from './settings.js';
 import { parseTenants } from './tenants.js';
-import { formatSize, parseDuration, parseHostPort, parseSize, type HostPort } from './units.js';
+import { formatSize, parseDuration, parseSize } from './units.js';
 
 export type OptionGroup = 'Cluster' | 'Addresses' | 'Memory' | 'Security' | 'Limits' | 'Timing' | 'Other';
 
@@ -15,157 +32,13 @@ export interface OptionSpec<T> {
   readonly group: OptionGroup;
   /** Shown by --help; ends without a full stop. Says units and limits. */
   readonly describe: string;
-  /**
-   * As text, shown by --help, and read like any other value. Undefined: there is none, and the option may stay unset.
-   */
+  /** As text, shown by --help, read like any other value. Undefined: there is none, and the option may stay unset. */
   readonly default?: string;
+  /** What --help shows in its place, for a default that depends on the machine. */
+  readonly defaultText?: string;
   readonly kind: 'text' | 'flag' | 'list';
   /** Throws an Error that completes "--name: ...". */
   readonly parse: (value: unknown) => T;
-}
-
-function text(value: unknown): string {
-  if (typeof value !== 'string' && typeof value !== 'number') throw new Error('expected text');
-  const t = String(value);
-  if (t === '') throw new Error('is empty');
-  return t;
-}
-
-function flag(value: unknown): boolean {
-  if (value === true || value === 'true' || value === '1' || value === 1) return true;
-  if (value === false || value === 'false' || value === '0' || value === 0) return false;
-  throw new Error(`"${String(value)}" is neither true nor false`);
-}
-
-/** A list, or text with commas. */
-function items(value: unknown): string[] {
-  const all = Array.isArray(value) ? (value as unknown[]) : [value];
-  return all
-    .flatMap((one) => text(one).split(','))
-    .map((one) => one.trim())
-    .filter((one) => one !== '');
-}
-
-function within(
-  min: number,
-  max: number,
-  read: (value: unknown) => number,
-  unit = '',
-  say: (n: number) => string = String,
-): (value: unknown) => number {
-  return (value) => {
-    const n = read(value);
-    if (!Number.isSafeInteger(n) || n < min || n > max)
-      throw new Error(`must be from ${say(min)} to ${say(max)}${unit}, not ${String(value)}`);
-    return n;
-  };
-}
-
-function integer(value: unknown): number {
-  return /^\d+$/.test(String(value).trim()) ? Number(value) : NaN;
-}
-
-function identifier(value: unknown): string {
-  const id = text(value);
-  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(id))
-    throw new Error(`"${id}" is not a server id: letters, digits, . _ -, at most 63`);
-  return id;
-}
-
-function zoneLabel(value: unknown): string {
-  const label = text(value);
-  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(label))
-    throw new Error(`"${label}" is not a zone: letters, digits, . _ -, at most 63`);
-  return label;
-}
-
-export interface PeerAddress {
-  readonly id: string;
-  readonly address: string;
-}
-
-/**
- * `s1=host:port,s2=host:port`, a list of such, or a map of id to address or addresses. The same id may come several
- * times.
- */
-function peers(value: unknown): PeerAddress[] {
-  const pairs: (readonly [unknown, unknown])[] =
-    typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? Object.entries(value as Readonly<Record<string, unknown>>).flatMap(([id, at]) =>
-          (Array.isArray(at) ? (at as unknown[]) : [at]).map((one) => [id, one] as const),
-        )
-      : items(value).map((item) => {
-          const cut = item.indexOf('=');
-          if (cut < 1) throw new Error(`"${item}" is not id=host:port`);
-          return [item.slice(0, cut), item.slice(cut + 1)] as const;
-        });
-  return pairs.map(([id, at]) => {
-    const { port } = parseHostPort(at);
-    if (port === 0) throw new Error(`"${String(at)}": other servers must know the port`);
-    return { id: identifier(id), address: text(at).trim() };
-  });
-}
-
-function joinAddresses(value: unknown): string[] {
-  const all = items(value).map((one) => {
-    if (parseHostPort(one).port === 0) throw new Error(`"${one}": the port must be known`);
-    return one;
-  });
-  if (all.length === 0) throw new Error('is empty');
-  return all;
-}
-
-function listens(value: unknown): HostPort[] {
-  const all = items(value).map(parseHostPort);
-  if (all.length === 0) throw new Error('is empty');
-  return all;
-}
-
-/** Host names and IP addresses, without ports; brackets around IPv6 may be left out. */
-function hosts(value: unknown): string[] {
-  return items(value).map((item) => {
-    const host = /^\[(.+)\]$/.exec(item)?.[1] ?? item;
-    if (!/^[A-Za-z0-9.-]+$/.test(host) && !/^[0-9a-fA-F:.]+(%[\w.-]+)?$/.test(host))
-      throw new Error(`"${item}" is not a host name or IP address (without a port)`);
-    if (/^[^:]+:\d+$/.test(host)) throw new Error(`"${item}": hosts are given without ports`);
-    return host;
-  });
-}
-
-function transports(value: unknown): TransportChoice[] {
-  return items(value).map((name) => {
-    const known = TRANSPORT_CHOICES.find((one) => one === name);
-    if (known === undefined) throw new Error(`"${name}" is not one of ${TRANSPORT_CHOICES.join(', ')}`);
-    return known;
-  });
-}
-
-const levels = ['debug', 'info', 'warn', 'error'] as const;
-function level(value: unknown): (typeof levels)[number] {
-  const known = levels.find((one) => one === value);
-  if (known === undefined) throw new Error(`"${String(value)}" is not one of ${levels.join(', ')}`);
-  return known;
-}
-
-const formats = ['text', 'json'] as const;
-function logFormat(value: unknown): (typeof formats)[number] {
-  const known = formats.find((one) => one === value);
-  if (known === undefined) throw new Error(`"${String(value)}" is not one of ${formats.join(', ')}`);
-  return known;
-}
-
-function replicationLevel(value: unknown): Policy['level'] {
-  if (value === 'cache' || value === 'replicated') return value;
-  throw new Error(`"${String(value)}" is not one of cache, replicated`);
-}
-
-const pageChoices = ['auto', 'off', 'require'] as const;
-/** Files that were written when this was a flag say true or false. */
-function hugePages(value: unknown): HugePages {
-  const name = value === true || value === 'true' ? 'auto' : value === false || value === 'false' ? 'off' : value;
-  const known = pageChoices.find((one) => one === name);
-  if (known === undefined) throw new Error(`"${String(value)}" is not one of ${pageChoices.join(', ')}`);
-  return known;
 }
 
 function option<T>(spec: OptionSpec<T>): OptionSpec<T> {
@@ -212,7 +85,7 @@ export const SERVER_OPTIONS = {
     kind: 'list',
     parse: joinAddresses,
     describe:
-      'Addresses (host:port, --peer-listen) of servers of an existing cluster to join. Needs --id, excludes --peers. Ignored once the server has joined',
+      'Addresses (host:port, --peer-listen) of servers of an existing cluster to join. Needs --id, excludes --peers. A server that has joined looks for the others there too',
   }),
   shards: option({
     group: 'Cluster',
@@ -226,7 +99,15 @@ export const SERVER_OPTIONS = {
     kind: 'text',
     parse: replicationLevel,
     describe:
-      'How a new cluster keeps values: replicated (on two servers; they survive either), cache (on one, lost with it). Default: replicated with three servers or more. farkv replication set changes it, by tenant',
+      'How a new cluster keeps values: durable (on the disks of two servers, or of one where there is one; they survive a loss of power; needs --data-dir, and stays so), replicated (on two servers; they survive either), cache (on one, lost with it). Default: replicated with three servers or more. farkv replication set changes it, by tenant',
+  }),
+  sync: option({
+    group: 'Cluster',
+    kind: 'text',
+    default: 'always',
+    parse: sync,
+    describe:
+      'When a durable server answers a change: always (when the change is on the disk), or a time from 10ms to 10s: at once, and the disk has the change after about that time. A loss of power or a kill then loses the last changes. For a cluster of one server alone',
   }),
   voters: option({
     group: 'Cluster',
@@ -277,7 +158,14 @@ export const SERVER_OPTIONS = {
     kind: 'list',
     parse: listens,
     describe:
-      'Data addresses host:port of the tcp and verbs transports; data-plane thread n takes port + n, or any free one with port 0. Default: the hosts of --listen with port 0',
+      'Data addresses host:port. Data-plane thread n, from 0 on, takes port + n for tcp and port + 100 + n for verbs, or any free one with port 0. Default: the hosts of --listen with the port of --listen + 1000 (0 for 0)',
+  }),
+  'http-listen': option({
+    group: 'Addresses',
+    kind: 'list',
+    parse: listens,
+    describe:
+      'Addresses host:port for browsers and Prometheus: a page at /, /metrics, /healthz, /readyz; read-only. Asks for a token of a monitor where the cluster has tokens or certificates. Default: none',
   }),
   'rdma-device': option({
     group: 'Addresses',
@@ -383,7 +271,8 @@ export const SERVER_OPTIONS = {
     group: 'Limits',
     kind: 'text',
     default: String(threads),
-    parse: within(1, 64, integer),
+    defaultText: 'processors less one, 1 to 4',
+    parse: within(1, DATA_PLANE_THREADS_MAX, integer),
     describe: 'Workers: threads that answer PUTs, 1 to 64; each has its own shards',
   }),
   'max-clients': option({
@@ -416,6 +305,13 @@ export const SERVER_OPTIONS = {
     describe:
       'How long a client may read before it renews its lease, 100 to 60000 ms. A restarted server waits that long before it serves',
   }),
+  'drain-ms': option({
+    group: 'Timing',
+    kind: 'text',
+    parse: within(0, 3_600_000, parseDuration, ' ms'),
+    describe:
+      'How long a server that is told to stop waits until others have its shards, 0 to 3600000 ms, before their leases run out. Default: two of --lease-ms and a second',
+  }),
   'owner-lease-ms': option({
     group: 'Timing',
     kind: 'text',
@@ -424,20 +320,13 @@ export const SERVER_OPTIONS = {
     describe:
       "A server silent for this long loses its shards to the others, 100 to 600000 ms. The first leader's setting counts for the whole cluster",
   }),
-  'spin-us': option({
+  polling: option({
     group: 'Timing',
     kind: 'text',
-    default: '50',
-    parse: within(0, 1_000_000, integer),
-    describe: 'How long a worker polls before it sleeps, microseconds, 0 to 1000000',
-  }),
-  'tcp-busy-poll-us': option({
-    group: 'Timing',
-    kind: 'text',
-    default: '0',
-    parse: within(0, 1_000_000, integer),
+    default: 'auto',
+    parse: polling,
     describe:
-      'How long the thread that answers READs over tcp polls before it sleeps, microseconds, 0 to 1000000; also sets SO_BUSY_POLL on its sockets (CAP_NET_ADMIN). Faster first READ after a pause, for a busy core',
+      'Whether data-plane threads poll before they sleep: auto, as long as work comes within 50 us and nobody else needs the processor; always, for 100 ms after the last work; never',
   }),
   'election-ms': option({
     group: 'Timing',

@@ -2,7 +2,8 @@
  * Where a secret comes from: a text, or a file with one secret a line, of which each is good, so that they can be
  * exchanged one after the other while servers and clients run. Empty lines and lines that begin with # do not count.
  *
- * A file that others of this machine may read or write is refused: its secret is theirs too.
+ * A file that others of this machine may read or write is refused: its secret is theirs too. A group may read a file of
+ * root's, as Kubernetes mounts secrets for a user that is not root: root has chosen the group.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { FarkvError } from '../../core/errors.js';
@@ -14,6 +15,13 @@ const SECRETS_MAX = 16;
 const SECRET_MAX = 1024;
 /** What a group and others may do. */
 const OTHERS = 0o077;
+const GROUP_READS = 0o040;
+
+/** `own`: the user that reads it. */
+export function othersMay({ mode, uid }: { readonly mode: number; readonly uid: number }, own: number): boolean {
+  const allowed = uid === 0 && own !== 0 ? GROUP_READS : 0;
+  return (mode & OTHERS & ~allowed) !== 0;
+}
 
 /** The secrets of a file, at least one. Throws ERR_CONFIG; no secret is in its message. */
 export function readSecretFile(path: string, where: string): string[] {
@@ -38,8 +46,9 @@ export function readSecretFile(path: string, where: string): string[] {
 
 /** Throws what `wrong` makes unless the file is for its owner alone; else as fs.statSync. */
 export function checkPrivate(path: string, wrong: (what: string) => FarkvError): void {
-  const { mode, size } = statSync(path);
-  if ((mode & OTHERS) !== 0)
+  const file = statSync(path);
+  const { mode, size } = file;
+  if (othersMay(file, process.getuid?.() ?? 0))
     throw wrong(`can be read or changed by others (mode ${(mode & 0o777).toString(8)}): chmod 600 ${path}`);
   if (size > BYTES_MAX) throw wrong(`has ${size} bytes; a file of secrets has at most ${BYTES_MAX}`);
 }

@@ -1,5 +1,6 @@
 /** What a server is told, complete and checked: the result of load.ts, and what the node's thread is started with. */
 import type { Policy, Provider } from '../../core/metadata/state.js';
+import type { Polling } from '../../core/polling.js';
 import type { HugePages } from '../../native/data-plane.js';
 import type { SecretSource } from './secret-file.js';
 import type { HostPort } from './units.js';
@@ -59,6 +60,13 @@ export interface FixedSettings {
 /** A quartz is off by 100 ppm at most, and NTP slews a clock by 500 more. */
 export const FIXED: FixedSettings = { driftPpm: 1000, handshakeMs: 5000, assignAfterMs: 10_000 };
 
+/** Thread n of a data plane listens at a port + n for tcp, and for verbs at that port + this + n. */
+export const VERBS_PORT_OFFSET = 100;
+/** More threads a data plane does not have. */
+export const DATA_PLANE_THREADS_MAX = 64;
+/** Ports from the first one on that a data plane may use. */
+export const DATA_PORTS = VERBS_PORT_OFFSET + DATA_PLANE_THREADS_MAX;
+
 export interface ServerSettings extends FixedSettings {
   readonly id: string;
   readonly listen: readonly HostPort[];
@@ -67,6 +75,8 @@ export interface ServerSettings extends FixedSettings {
   /** Hosts that others should use instead of those listened on; empty: the same. */
   readonly advertise: readonly string[];
   readonly fabricListen: readonly HostPort[];
+  /** For browsers and Prometheus; empty: nowhere. */
+  readonly httpListen: readonly HostPort[];
   /** The device of verbs; undefined: by address. */
   readonly rdmaDevice?: string;
   /** All voters of the metadata group, this one among them, sorted by id. */
@@ -94,11 +104,12 @@ export interface ServerSettings extends FixedSettings {
   readonly insecure: boolean;
   readonly insecureData: boolean;
   readonly leaseMs: number;
+  /** So long a server that ends waits until others have its shards. */
+  readonly drainMs: number;
   readonly dataPlaneThreads: number;
   readonly maxClients: number;
   readonly clientQuota: number;
-  readonly spinUs: number;
-  readonly tcpBusyPollUs: number;
+  readonly polling: Polling;
   readonly hugePages: HugePages;
   readonly maxConnections: number;
   readonly tickMs: number;
@@ -106,6 +117,8 @@ export interface ServerSettings extends FixedSettings {
   readonly ownerLeaseMs: number;
   /** Of a cluster that this server makes. */
   readonly level: Policy['level'];
+  /** Durable values are on the disk about so long after they are answered; 0: before. */
+  readonly syncMs: number;
   /** Most voters of the metadata group. */
   readonly voters: number;
   /** While this server leads, a voter that is dead for so long loses its vote to a learner; Infinity: never. */

@@ -1,9 +1,9 @@
 import test from 'ava';
 import {
   formatHostPort,
+  formatDuration,
   formatSize,
   isLoopback,
-  parseAddress,
   parseDuration,
   parseHostPort,
   parseSize,
@@ -50,17 +50,6 @@ test('addresses are host and port, IPv6 in brackets', (t) => {
     t.throws(() => parseHostPort(bad), { message: /is not an address/ }, bad);
 });
 
-test('the port of an address to dial may be left out', (t) => {
-  t.deepEqual(['db1', 'db1:1', '127.0.0.1', '[::1]', '[::1]:9'].map(parseAddress), [
-    'db1:7400',
-    'db1:1',
-    '127.0.0.1:7400',
-    '[::1]:7400',
-    '[::1]:9',
-  ]);
-  for (const bad of ['', '::1', 'a b', ':7400']) t.throws(() => parseAddress(bad), undefined, bad);
-});
-
 test('loopback is told from the rest', (t) => {
   for (const host of ['127.0.0.1', '127.8.8.8', '::1', 'localhost', '::ffff:127.0.0.1']) t.true(isLoopback(host), host);
   for (const host of ['0.0.0.0', '::', '10.0.0.1', '128.0.0.1', 'example.net', '127.example.net'])
@@ -74,5 +63,19 @@ test('sizes are shown with the unit that fits', (t) => {
     '1.0 KiB',
     '1.5 MiB',
     '200 GiB',
+  ]);
+});
+
+test('a time is given in the unit that fits', (t) => {
+  t.deepEqual([0, 999, 1500, 123_456, 2e6, 1.234e9, 90e9, 5_400e9, 36 * 3600e9].map(formatDuration), [
+    '0 ns',
+    '999 ns',
+    '1.5 µs',
+    '123 µs',
+    '2 ms',
+    '1.23 s',
+    '1.5 min',
+    '1.5 h',
+    '1.5 d',
   ]);
 });

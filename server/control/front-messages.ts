@@ -14,6 +14,8 @@ import type { StateChange } from './state-feed.js';
 export interface FrontStart {
   readonly serverId: string;
   readonly listen: readonly HostPort[];
+  /** For browsers and Prometheus; empty: nowhere. */
+  readonly httpListen: readonly HostPort[];
   readonly tls: TlsFiles | undefined;
   readonly access: AccessSettings;
   readonly maxConnections: number;
@@ -34,7 +36,7 @@ export type ToFront =
   | { readonly t: 'stop' };
 
 export type FromFront =
-  | { readonly t: 'bound'; readonly bound: readonly HostPort[] }
+  | { readonly t: 'bound'; readonly bound: readonly HostPort[]; readonly http: readonly HostPort[] }
   | { readonly t: 'failed'; readonly failure: Failure }
   /** To `ask`: the thread lives. */
   | { readonly t: 'here' }

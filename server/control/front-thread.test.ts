@@ -26,6 +26,7 @@ async function open(t: ExecutionContext, options: Partial<FrontOptions> = {}): P
     listen: [{ host: '127.0.0.1', port: 0 }],
     tls: undefined,
     access: { tenants: [] },
+    httpListen: [],
     maxConnections: 10,
     handshakeMs: 60_000,
     logLevel: 'error',

@@ -3,9 +3,10 @@
  * state of the metadata, and asks for what only this thread can answer. Nothing waits for it.
  */
 import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { FarkvError } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
+import { startThread } from '../../native/package.js';
 import type { HostPort } from '../config/units.js';
 import { describeError, type Log } from '../log.js';
 import type { Caller } from './auth.js';
@@ -29,6 +30,7 @@ const CLOSE_MS = 2000;
 
 export class FrontThread {
   readonly bound: readonly HostPort[];
+  readonly http: readonly HostPort[];
   readonly #worker: Worker;
   readonly #feed: StateFeed;
   readonly #options: FrontOptions;
@@ -37,10 +39,11 @@ export class FrontThread {
   #figures: FrontFigures = { connections: 0, clients: 0 };
   #closing = false;
 
-  private constructor(options: FrontOptions, worker: Worker, bound: readonly HostPort[]) {
+  private constructor(options: FrontOptions, worker: Worker, message: Extract<FromFront, { t: 'bound' }>) {
     this.#options = options;
     this.#worker = worker;
-    this.bound = bound;
+    this.bound = message.bound;
+    this.http = message.http;
     this.#feed = new StateFeed((change) => this.#say({ t: 'state', change }));
     const { log, lookMs } = options;
     this.#watch = new ThreadWatch({
@@ -61,18 +64,15 @@ export class FrontThread {
 
   /** Throws as Listener.open. */
   static async open(options: FrontOptions): Promise<FrontThread> {
-    const { serverId, listen, tls, access, maxConnections, handshakeMs, logLevel } = options;
-    const start: FrontStart = { serverId, listen, tls, access, maxConnections, handshakeMs, logLevel };
-    const worker = new Worker(new URL('./front-worker.js', import.meta.url), {
-      workerData: start,
-      name: 'farkv-front',
-    });
+    const { serverId, listen, httpListen, tls, access, maxConnections, handshakeMs, logLevel } = options;
+    const start: FrontStart = { serverId, listen, httpListen, tls, access, maxConnections, handshakeMs, logLevel };
+    const worker = startThread('server/control/front-worker', { workerData: start, name: 'farkv-front' });
     worker.on('error', (error) => options.log.error(`the thread of clients and operators: ${describeError(error)}`));
     for (;;) {
       const [message] = (await Promise.race([once(worker, 'message'), once(worker, 'exit').then(() => [])])) as [
         FromFront | undefined,
       ];
-      if (message?.t === 'bound') return new FrontThread(options, worker, message.bound);
+      if (message?.t === 'bound') return new FrontThread(options, worker, message);
       if (message?.t === 'log') {
         options.log.pass(message.level, message.text, message.fields);
         continue;

@@ -9,7 +9,9 @@ import { EMPTY } from '../../core/metadata/reduce.js';
 import { checkOperatorCall } from '../admin-calls.js';
 import { watchCredentials } from '../audit.js';
 import { Log } from '../log.js';
+import { OWN_STATUS } from '../http/bounds.js';
 import { asFarkvError } from '../native-errors.js';
+import type { ClusterStatus } from '../status.js';
 import { RecentAddresses } from './addresses.js';
 import { Credentials, type Caller } from './auth.js';
 import { CONTROL_HANDSHAKES, CONTROL_PLACES, KNOWN_ADDRESSES } from './bounds.js';
@@ -19,6 +21,7 @@ import { ControlPlane } from './control-plane.js';
 import type { FromFront, FrontFigures, FrontStart, ToFront } from './front-messages.js';
 import { Handshakes } from './handshakes.js';
 import { Listener } from './listener.js';
+import { Logins } from './logins.js';
 import { applyChange } from './state-feed.js';
 import { serverTls } from './tls.js';
 
@@ -40,27 +43,30 @@ async function run(start: FrontStart): Promise<void> {
   let calls = 0;
   let state = EMPTY;
   const known = new RecentAddresses(KNOWN_ADDRESSES);
-  const ask = (caller: Caller, method: string, args: unknown): Promise<unknown> =>
+  const logins = new Logins();
+  const send = (caller: Caller, method: string, args: unknown): Promise<unknown> =>
     new Promise((resolve, reject) => {
-      const checked = checkOperatorCall(caller, method, args);
-      if (method === 'clients') {
-        resolve(plane.clientPage(checked as ClientQuery));
-        return;
-      }
       calls += 1;
       asked.set(calls, { resolve, reject });
-      say({ t: 'call', id: calls, caller, method, args: checked, figures: figures() });
+      say({ t: 'call', id: calls, caller, method, args, figures: figures() });
     });
+  // It is async, so that what is wrong with a call is a rejection.
+  const ask = async (caller: Caller, method: string, args: unknown): Promise<unknown> => {
+    const checked = checkOperatorCall(caller, method, args);
+    return method === 'clients' ? plane.clientPage(checked as ClientQuery) : await send(caller, method, checked);
+  };
   const gate = new CallGate(ask);
+  const credentials = new Credentials(start.access, watchCredentials(log));
   const plane: ControlPlane = new ControlPlane({
     serverId: start.serverId,
     handshakeMs: start.handshakeMs,
-    credentials: new Credentials(start.access, watchCredentials(log)),
+    credentials,
     maxConnections: start.maxConnections,
     state: () => state,
     tickets: addon,
     call: (caller, method, args) => gate.call(caller, method, args),
     known,
+    logins,
     log,
   });
   const tls = start.tls === undefined ? undefined : serverTls(start.tls, log);
@@ -72,6 +78,23 @@ async function run(start: FrontStart): Promise<void> {
     handshakeMs: start.handshakeMs,
     connection: (socket, guest) => plane.accept(socket, guest),
   });
+  const http =
+    start.httpListen.length === 0
+      ? undefined
+      : await (
+          await import('../http/port.js')
+        ).HttpPort.open({
+          addresses: start.httpListen,
+          serverId: start.serverId,
+          handshakeMs: start.handshakeMs,
+          tls,
+          credentials,
+          known,
+          logins,
+          own: () => send('monitor', OWN_STATUS, {}) as Promise<ClusterStatus>,
+          all: () => gate.call('monitor', 'status', {}) as Promise<ClusterStatus>,
+          log,
+        });
   const figures = (): FrontFigures => ({ connections: listener.connections, clients: plane.clients });
   let told = '';
   setInterval(() => {
@@ -85,6 +108,7 @@ async function run(start: FrontStart): Promise<void> {
       case 'state':
         state = applyChange(state, message.change);
         plane.stateChanged();
+        http?.stateChanged(state);
         say({ t: 'taken' });
         break;
       case 'answer': {
@@ -100,11 +124,11 @@ async function run(start: FrontStart): Promise<void> {
         break;
       case 'stop':
         plane.close();
-        void listener.close().then(() => process.exit(0));
+        void Promise.all([listener.close(), http?.close()]).then(() => process.exit(0));
         break;
     }
   });
-  say({ t: 'bound', bound: listener.bound });
+  say({ t: 'bound', bound: listener.bound, http: http?.bound ?? [] });
 }
 
 run(workerData as FrontStart).catch((error: unknown) => {

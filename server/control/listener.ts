@@ -18,6 +18,8 @@ import { Places, type PlacesOptions, type Visitor } from './places.js';
 
 export interface ListenerOptions {
   readonly addresses: readonly HostPort[];
+  /** That named them, for errors. Default: --listen. */
+  readonly option?: string;
   /** What to serve with now (tls.ts). */
   readonly tls: { readonly value: TlsOptions } | undefined;
   readonly places: PlacesOptions;
@@ -41,7 +43,7 @@ export interface Guest {
 const bindErrors: Readonly<
   Record<string, readonly [code: 'ERR_ADDRESS_IN_USE' | 'ERR_ADDRESS_INVALID', text: string]>
 > = {
-  EADDRINUSE: ['ERR_ADDRESS_IN_USE', 'another program listens there; choose another --listen or stop that program'],
+  EADDRINUSE: ['ERR_ADDRESS_IN_USE', 'another program listens there; choose another OPTION or stop that program'],
   EADDRNOTAVAIL: ['ERR_ADDRESS_INVALID', 'this machine does not have that address'],
   ENOTFOUND: ['ERR_ADDRESS_INVALID', 'that host name is not known'],
   EACCES: ['ERR_ADDRESS_INVALID', 'this user may not listen there'],
@@ -161,7 +163,8 @@ export class Listener {
     await new Promise<void>((resolve, reject) => {
       server.once('error', (cause: NodeJS.ErrnoException) => {
         const [code, text] = bindErrors[cause.code ?? ''] ?? ['ERR_ADDRESS_INVALID', cause.message];
-        reject(new FarkvError(code, `${formatHostPort(address)}: ${text}`, { cause }));
+        const named = text.replace('OPTION', this.#options.option ?? '--listen');
+        reject(new FarkvError(code, `${formatHostPort(address)}: ${named}`, { cause }));
       });
       server.listen({ host: address.host, port: address.port, backlog: BACKLOG }, resolve);
     });

@@ -194,6 +194,7 @@ test('a server ends the connections that it dialed when its own certificate expi
     id: 's1',
     instance: '01'.repeat(8),
     known: servers,
+    told: { of: new Map(), any: [] },
     tokens: undefined,
     trust: { value: { ca: made.ca, ...made.pem(await made.issue('farkv://prod/peer/s1', { days: 10 })) } },
     timeoutMs: PATIENCE_MS,

@@ -3,6 +3,7 @@
  * their types. Reads files only; `root` is "/" but in tests.
  */
 import { readFileSync, readdirSync } from 'node:fs';
+import { SocketAddress } from 'node:net';
 import { join } from 'node:path';
 
 export type Fabric = 'InfiniBand' | 'RoCE' | 'iWARP';
@@ -13,6 +14,16 @@ export interface Gid {
   /** `IB/RoCE v1`, `RoCE v2`; undefined where the kernel gives none (iWARP). */
   readonly type: string | undefined;
   readonly networkInterface: string | undefined;
+  /** The IP address of whose connections it is the GID; undefined: of none. */
+  readonly connectionsOf: string | undefined;
+}
+
+/** What the connection manager gives connections of a RoCE port (configfs; Linux's Documentation/ABI/testing/configfs-rdma_cm). */
+export interface RoceDefaults {
+  /** A type of GIDs. */
+  readonly mode: string;
+  /** The IP type of service, whose upper six bits are the DSCP; undefined: not to be read. */
+  readonly typeOfService: number | undefined;
 }
 
 export interface Port {
@@ -22,6 +33,8 @@ export interface Port {
   readonly physicalState: string;
   readonly linkLayer: string;
   readonly rate: string;
+  /** Undefined: no RoCE port. */
+  readonly roceDefaults: RoceDefaults | undefined;
   readonly gids: readonly Gid[];
   readonly networkInterfaces: readonly NetworkInterface[];
 }
@@ -60,8 +73,27 @@ export function list(path: string): string[] {
 
 const unusedGid = /^0000(:0000){7}$/;
 
-function gidsOf(dir: string): Gid[] {
-  const gids: Gid[] = [];
+/** Of a GID that is an address, which a link-local one is not: it is of no use beyond one link. */
+function addressOf(gid: string): string | undefined {
+  const v4 = /^0000:0000:0000:0000:0000:ffff:(..)(..):(..)(..)$/.exec(gid);
+  if (v4) return v4.slice(1).map((byte) => parseInt(byte, 16)).join('.'); // prettier-ignore
+  return gid.startsWith('fe80') ? undefined : new SocketAddress({ address: gid, family: 'ipv6' }).address;
+}
+
+const ROCE_V2 = 'RoCE v2';
+
+function roceDefaultsOf(root: string, device: string, port: string, types: readonly string[]): RoceDefaults {
+  const dir = join(root, 'sys/kernel/config/rdma_cm', device, 'ports', port);
+  const typeOfService = readLine(join(dir, 'default_roce_tos'));
+  return {
+    // Linux prefers RoCE v2 (cma.c, CMA_PREFERRED_ROCE_GID_TYPE).
+    mode: readLine(join(dir, 'default_roce_mode')) ?? (types.includes(ROCE_V2) ? ROCE_V2 : (types[0] ?? ROCE_V2)),
+    typeOfService: typeOfService === undefined ? undefined : Number(typeOfService),
+  };
+}
+
+function gidsOf(dir: string): Omit<Gid, 'connectionsOf'>[] {
+  const gids: Omit<Gid, 'connectionsOf'>[] = [];
   for (const index of list(join(dir, 'gids'))) {
     const gid = readLine(join(dir, 'gids', index));
     if (gid === undefined || unusedGid.test(gid)) continue;
@@ -87,7 +119,11 @@ function interfaceOf(root: string, name: string): NetworkInterface {
 function portOf(root: string, device: string, port: string): Port {
   const dir = join(root, 'sys/class/infiniband', device, 'ports', port);
   const afterColon = (text: string | undefined): string => text?.replace(/^\d+:\s*/, '') ?? 'unknown';
+  const linkLayer = readLine(join(dir, 'link_layer')) ?? 'unknown';
   const gids = gidsOf(dir);
+  const types = gids.flatMap((g) => g.type ?? []);
+  const roceDefaults =
+    linkLayer === 'Ethernet' && types.length > 0 ? roceDefaultsOf(root, device, port, types) : undefined;
   const parent = list(join(root, 'sys/class/infiniband', device, 'device/net'));
   const softParent = readLine(join(root, 'sys/class/infiniband', device, 'parent'));
   const names = new Set([
@@ -99,9 +135,10 @@ function portOf(root: string, device: string, port: string): Port {
     port: Number(port),
     state: afterColon(readLine(join(dir, 'state'))),
     physicalState: afterColon(readLine(join(dir, 'phys_state'))),
-    linkLayer: readLine(join(dir, 'link_layer')) ?? 'unknown',
+    linkLayer,
     rate: readLine(join(dir, 'rate')) ?? 'unknown',
-    gids,
+    roceDefaults,
+    gids: gids.map((g) => ({ ...g, connectionsOf: g.type === roceDefaults?.mode ? addressOf(g.gid) : undefined })),
     networkInterfaces: [...names].map((n) => interfaceOf(root, n)),
   };
 }

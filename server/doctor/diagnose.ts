@@ -2,6 +2,7 @@
  * From what the host has to what is wrong with it: each problem with the command that mends it. Pure.
  * An `error` means that `--transport verbs` cannot work; a `warning` that it would work worse than it could.
  */
+import { REBUILD } from '../../native/package.js';
 import { formatSize } from '../config/units.js';
 import type { Device } from './devices.js';
 import type { System } from './system.js';
@@ -120,7 +121,9 @@ export function diagnose(facts: Pick<Report, 'librariesMissing' | 'devices' | 's
     problems.push({
       severity: 'error',
       text: facts.librariesMissing,
-      mend: 'apt-get install libibverbs1 librdmacm1 ibverbs-providers',
+      mend: facts.librariesMissing.startsWith('not in this build')
+        ? `apt-get install libibverbs-dev librdmacm-dev ibverbs-providers, then ${REBUILD}`
+        : 'apt-get install libibverbs1 librdmacm1 ibverbs-providers',
     });
   }
   if (facts.devices.length === 0) {

@@ -72,6 +72,28 @@ test('a host with an active RoCE v2 port is ok, and its GIDs are listed without 
   t.regex(renderReport(r), /ok: --transport verbs would work/);
 });
 
+test('the GID of each address is named, and what the kernel gives connections', (t) => {
+  const port = 'sys/class/infiniband/rxe0/ports/1';
+  const two = {
+    [`${port}/gids/2`]: '0000:0000:0000:0000:0000:ffff:0a09:0001\n',
+    [`${port}/gid_attrs/types/2`]: 'IB/RoCE v1\n',
+    [`${port}/gids/3`]: 'fd00:0000:0000:0000:0000:0000:0000:0007\n',
+    [`${port}/gid_attrs/types/3`]: 'RoCE v2\n',
+  };
+  const used = (change: Record<string, string>): (string | undefined)[] =>
+    examine({ ...two, ...change }).devices[0]!.ports[0]!.gids.map((g) => g.connectionsOf);
+  t.deepEqual(used({}), [undefined, '10.9.0.1', undefined, 'fd00::7']);
+  const configured = {
+    'sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_mode': 'IB/RoCE v1\n',
+    'sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_tos': '106\n',
+  };
+  t.deepEqual(used(configured), [undefined, undefined, '10.9.0.1', undefined]);
+  const text = renderReport(examine({ ...two, ...configured }));
+  t.regex(text, /connections are IB\/RoCE v1, type of service 106/);
+  t.regex(text, /GID 2 .* {2}for connections of 10\.9\.0\.1/);
+  t.is(examine({ [`${port}/link_layer`]: 'InfiniBand\n' }).devices[0]!.ports[0]!.roceDefaults, undefined);
+});
+
 test('a host without libraries and devices is not ok, and both are said', (t) => {
   const r = examine(
     { 'sys/class/infiniband/rxe0/node_type': undefined, 'sys/class/infiniband/rxe0/ports/1/state': '1: DOWN\n' },
@@ -120,6 +142,12 @@ test('huge pages are there when some are reserved or the kernel makes them on re
   ]) {
     t.regex(examine(none).problems[0]?.mend ?? '', /shmem_enabled.*sysctl -w vm.nr_hugepages=512/);
   }
+});
+
+test('a build without verbs is mended by building it, and not by libraries', (t) => {
+  const mend = (missing: string): string | undefined => examine({}, missing).problems[0]?.mend;
+  t.regex(mend('not in this build: its headers were missing')!, /libibverbs-dev librdmacm-dev.*build-from-source/);
+  t.is(mend('libibverbs.so.1: cannot open'), 'apt-get install libibverbs1 librdmacm1 ibverbs-providers');
 });
 
 test('several NUMA nodes are said with the command that keeps a server on one', (t) => {

@@ -10,10 +10,15 @@ function deviceLines(d: Device): string[] {
   for (const p of d.ports) {
     lines.push(`  port ${p.port}  ${p.state}  ${p.physicalState}  ${p.linkLayer}  ${p.rate}`);
     for (const i of p.networkInterfaces) lines.push(`    interface ${i.name}  MTU ${i.mtuBytes}  ${i.state}`);
-    for (const g of p.gids)
-      lines.push(
-        `    GID ${g.index}  ${g.gid}  ${g.type ?? ''}${g.networkInterface === undefined ? '' : `  ${g.networkInterface}`}`,
-      );
+    if (p.roceDefaults !== undefined) {
+      const { mode, typeOfService } = p.roceDefaults;
+      const service = typeOfService === undefined ? '' : `, type of service ${typeOfService}`;
+      lines.push(`    connections are ${mode}${service}`);
+    }
+    for (const g of p.gids) {
+      const of = g.connectionsOf === undefined ? '' : `  for connections of ${g.connectionsOf}`;
+      lines.push(`    GID ${g.index}  ${g.gid}  ${g.type ?? ''}  ${g.networkInterface ?? ''}${of}`.trimEnd());
+    }
   }
   return lines;
 }
@@ -29,7 +34,7 @@ export function renderReport(r: Report): string {
       .join(', ')}`,
     `locked memory soft ${limit(s.memlockSoftBytes)}, hard ${limit(s.memlockHardBytes)}${s.mayLockAnything ? ' (CAP_IPC_LOCK: no limit applies)' : ''}`,
     `huge pages    ${s.hugePages.free} free of ${s.hugePages.total}, ${formatSize(s.hugePages.sizeBytes)} each; for shared memory: ${s.shmemHugePages}${s.collapsesShmem ? ', made when a server asks' : ''}`,
-    `NUMA nodes    ${s.numaNodes}`,
+    `NUMA          ${/^\d+$/.test(s.numaNodes) ? `one node (${s.numaNodes})` : `nodes ${s.numaNodes}`}`,
     ...Object.entries(s.sysctls).map(([k, v]) => `sysctl        ${k} = ${v}`),
     '',
     ...(r.devices.length === 0 ? ['no RDMA devices'] : r.devices.flatMap(deviceLines)),

@@ -1,127 +1,19 @@
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
 import { encodeValue } from '../../core/protocol/index.js';
-import { bootstrapState, type RaftMessage, type Snapshot } from '../../core/raft/index.js';
 import { addon } from '../../native/addon.js';
+import { Group, MemoryStorage, quiet } from '../../test/support/driver-group.js';
 import { bootstrapOf, LEASE } from '../../test/support/metadata-log.js';
-import { Log } from '../log.js';
-import { FileDisk, RaftStorage, type Persisted } from '../raft-storage/index.js';
-import { MetadataDriver, type DriverOptions, TERMS_AHEAD_MAX } from './driver.js';
+import { FileDisk, RaftStorage } from '../raft-storage/index.js';
+import { MetadataDriver, TERMS_AHEAD_MAX } from './driver.js';
 import { LeaderDuties, ROTATE_MS } from './leader-duties.js';
 import { Proposer, type Outcome } from './proposer.js';
 
-const quiet = new Log('error', () => undefined);
 const bootstrap = bootstrapOf(4, ['s1']);
-
-class MemoryStorage {
-  readonly snapshots: Snapshot[] = [];
-  answer: () => Persisted = () => 'done';
-  persists = 0;
-
-  persist(): Persisted {
-    this.persists += 1;
-    return this.answer();
-  }
-
-  saveSnapshot(snapshot: Snapshot): Persisted {
-    this.snapshots.push(snapshot);
-    return this.answer();
-  }
-}
-
-interface Member {
-  readonly raftId: number;
-  readonly storage: MemoryStorage;
-  readonly driver: MetadataDriver;
-  readonly proposer: Proposer;
-  readonly failures: FarkvError[];
-}
-
-/** Members that hear each other in the same process, unless they are cut off. */
-class Group {
-  readonly members: Member[] = [];
-  readonly cut = new Set<number>();
-  readonly sent: RaftMessage[] = [];
-  readonly #changed: (() => void)[] = [];
-
-  constructor(t: Pick<ExecutionContext, 'teardown'>, count: number, options: Partial<DriverOptions> = {}) {
-    const ids = Array.from({ length: count }, (_, i) => i + 1);
-    for (const raftId of ids) {
-      const storage = new MemoryStorage();
-      const failures: FarkvError[] = [];
-      const driver = new MetadataDriver({
-        storage,
-        raftId,
-        restored: bootstrapState(ids),
-        incarnation: raftId,
-        random: Math.random,
-        tickMs: 5,
-        electionMs: 50,
-        log: quiet,
-        send: (message) => this.#send(message),
-        fatal: (error) => {
-          failures.push(error);
-          this.#wake();
-        },
-        ...options,
-      });
-      const proposer = new Proposer({
-        proposer: raftId.toString(16).padStart(16, '0'),
-        retryMs: 40,
-        formatVersion: () => driver.state.formatVersion,
-        submit: (bytes) => {
-          const leader = this.cut.has(raftId) ? undefined : this.members[driver.leader - 1];
-          const refusal =
-            leader === undefined || this.cut.has(leader.raftId) ? 'not-leader' : leader.driver.propose(bytes);
-          return refusal === undefined ? Promise.resolve() : Promise.reject(new FarkvError('ERR_NO_LEADER', refusal));
-        },
-      });
-      driver.onApplied((applied) => proposer.applied(applied));
-      driver.onApplied(() => this.#wake());
-      driver.onLeader(() => this.#wake());
-      driver.onState(() => this.#wake());
-      this.members.push({ raftId, storage, driver, proposer, failures });
-    }
-    for (const m of this.members) m.driver.start();
-    t.teardown(() => {
-      for (const m of this.members) {
-        m.proposer.close();
-        m.driver.stop();
-      }
-    });
-  }
-
-  #send(message: RaftMessage): void {
-    this.sent.push(message);
-    if (this.cut.has(message.from) || this.cut.has(message.to)) return;
-    setImmediate(() => this.members[message.to - 1]?.driver.receive(message.from, message));
-  }
-
-  #wake(): void {
-    for (const wake of this.#changed.splice(0)) wake();
-  }
-
-  async until(condition: () => boolean): Promise<void> {
-    while (!condition()) await new Promise<void>((resolve) => this.#changed.push(resolve));
-  }
-
-  get leader(): Member | undefined {
-    return this.members.find((m) => m.driver.leads && !this.cut.has(m.raftId));
-  }
-
-  async elected(): Promise<Member> {
-    await this.until(() => this.leader !== undefined);
-    return this.leader!;
-  }
-
-  one(index = 0): Member {
-    return this.members[index]!;
-  }
-}
 
 const ok = (outcome: Outcome): boolean => outcome !== 'unknown' && outcome.ok;
 
@@ -156,6 +48,18 @@ test('three members agree, whoever proposes', async (t) => {
   const clusterIds = (): Set<string> => new Set(group.members.map((m) => m.driver.state.clusterId));
   await group.until(() => clusterIds().size === 1);
   t.regex([...clusterIds()][0] ?? '', /^[123]{32}$/);
+});
+
+test("a leader's entries leave at once, before its disk is asked, and nothing else does", async (t) => {
+  const group = new Group(t, 3);
+  const leader = await group.elected();
+  t.true(ok(await leader.proposer.propose(bootstrap, 5000)));
+  t.true(group.early.every(({ message }) => message.type === 'append'));
+  const ahead = group.early.filter(({ message, onDisk }) => {
+    const last = message.type === 'append' ? message.entries.at(-1) : undefined;
+    return last !== undefined && last.index > onDisk;
+  });
+  t.deepEqual(new Set(ahead.map(({ message }) => message.to)).size, 2);
 });
 
 test('changes go on after the leader is lost, and each takes effect once', async (t) => {

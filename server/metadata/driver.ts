@@ -1,6 +1,6 @@
 /**
  * Runs the metadata's Raft member: its clock, its disk, its messages, and the state machine behind it. The order of
- * each round is core/raft's contract: persist, then send, then apply, then advance.
+ * each round is core/raft's contract: send what is early, persist, send, apply, advance.
  *
  * What may wait for a vote or an acknowledgement is on disk before it leaves, because persist() returns only then. The
  * disk is written synchronously on purpose (server/raft-storage/disk.ts).
@@ -34,8 +34,8 @@ export interface DriverOptions {
   readonly random: () => number;
   readonly tickMs: number;
   readonly electionMs: number;
-  /** Sends to message.to, or loses it. */
-  readonly send: (message: RaftMessage) => void;
+  /** Sends to message.to, or loses it. `leavesNow`: it leaves before this returns, for then the disk is waited for. */
+  readonly send: (message: RaftMessage, leavesNow: boolean) => void;
   readonly log: Log;
   /** The member cannot go on: an entry of a later version, or a broken invariant. Called once. */
   readonly fatal: (error: FarkvError) => void;
@@ -318,6 +318,7 @@ export class MetadataDriver {
   #round(): void {
     const node = this.#node;
     const ready = node.ready();
+    for (const message of ready.early) this.#options.send(message, true);
     if (this.#options.storage.persist(ready) === 'full') {
       this.#apply(undefined, ready.committed);
       this.#confirm(ready);
@@ -331,7 +332,7 @@ export class MetadataDriver {
       }, RETRY_STORAGE_MS);
       return;
     }
-    for (const message of ready.messages) this.#options.send(message);
+    for (const message of ready.messages) this.#options.send(message, false);
     this.#apply(ready.snapshot, ready.committed);
     this.#confirm(ready);
     node.advance();

@@ -8,7 +8,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
-import { REPLICATED } from '../../core/metadata/copy-sets.js';
+import { durable, REPLICATED } from '../../core/metadata/copy-sets.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import { LostEntriesError, type RaftStatus } from '../../core/raft/index.js';
 import type { Addon } from '../../native/addon.js';
@@ -22,8 +22,9 @@ import { MetadataDriver } from './driver.js';
 import { LeaderDuties, type ClusterMade } from './leader-duties.js';
 import { checkLeaseGrant, LeaseGrantor, type LeaseGrant, type LeaseRequest } from './lease-grantor.js';
 import { LocalProposer } from './local-proposer.js';
-import { Peers } from './peers.js';
+import { Peers, type PeersOptions } from './peers.js';
 import { Proposer } from './proposer.js';
+import { submit } from './submit.js';
 
 export interface GroupOptions {
   readonly settings: ServerSettings;
@@ -67,7 +68,7 @@ export class MetadataGroup {
       random: Math.random,
       tickMs: settings.tickMs,
       electionMs: settings.electionMs,
-      send: (message) => peers.send(message),
+      send: (message, leavesNow) => peers.send(message, leavesNow),
       fatal: (error) => options.fatal(explained(error, options)),
     });
     const peers: Peers = new Peers({
@@ -75,7 +76,8 @@ export class MetadataGroup {
       instance: directory.instance,
       trust: options.trust,
       log,
-      known: knownServers(directory, settings),
+      known: directory.servers ?? firstServers(directory, settings),
+      told: told(settings),
       tokens: settings.access.peer === undefined ? undefined : new Tokens(settings.access.peer),
       timeoutMs: CALL_MS,
       state: () => driver.state,
@@ -92,15 +94,7 @@ export class MetadataGroup {
       proposer: options.incarnation,
       formatVersion: () => driver.state.formatVersion,
       retryMs: 2 * settings.electionMs,
-      submit: async (bytes) => {
-        const refusal = driver.leads ? driver.propose(bytes) : 'not-leader';
-        if (refusal === undefined) return;
-        const leader = peers.idOf(driver.leader);
-        if (refusal !== 'not-leader' || leader === undefined || leader === settings.id) {
-          throw new FarkvError('ERR_NO_LEADER', `the metadata group accepts no changes now (${refusal})`);
-        }
-        await peers.call(leader, 'propose', { bytes }, CALL_MS);
-      },
+      submit: (bytes, command) => submit({ id: settings.id, driver, peers, timeoutMs: CALL_MS }, bytes, command),
     });
     const nowMs = (): number => Number(options.native.bootTimeNs()) / 1e6;
     const grantor: LeaseGrantor = new LeaseGrantor({ driver, nowMs, changed: () => duties.look(), log });
@@ -225,19 +219,17 @@ function madeOf({ shards, tenants, peers, voters, level, ownerLeaseMs, driftPpm 
     voters: peers.map((p) => p.id),
     votersMax: voters,
     ownerLease: { leaseMs: ownerLeaseMs, driftPpm },
-    ...(level === 'cache' ? {} : { policy: REPLICATED }),
+    ...(level === 'cache' ? {} : { policy: level === 'durable' ? durable(peers.length) : REPLICATED }),
   };
 }
 
-/** As the data directory remembers them; where --peers says of one of them where it is, it is looked for there too. */
-function knownServers(directory: DataDirectory, { id: own, peers }: ServerSettings): KnownServer[] {
-  const { servers } = directory;
-  if (servers === undefined)
-    return peers.map(({ id, addresses }) => ({ id, raftId: id === own ? directory.raftId : raftIdOf(id), addresses }));
-  return servers.map((s) => ({
-    ...s,
-    addresses: [...new Set([...s.addresses, ...(peers.find((p) => p.id === s.id)?.addresses ?? [])])],
-  }));
+/** Those of a cluster that is to be made. */
+function firstServers({ raftId }: DataDirectory, { id: own, peers }: ServerSettings): KnownServer[] {
+  return peers.map(({ id, addresses }) => ({ id, raftId: id === own ? raftId : raftIdOf(id), addresses }));
+}
+
+function told({ peers, join }: ServerSettings): PeersOptions['told'] {
+  return { of: new Map(peers.map(({ id, addresses }) => [id, addresses])), any: join };
 }
 
 /** The promise, or ERR_TIMEOUT. */

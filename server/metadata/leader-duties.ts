@@ -12,6 +12,7 @@ import { planReset, type ResetAsked } from '../../core/metadata/shard-loss.js';
 import { isGone } from '../../core/metadata/copy-sets.js';
 import { dueCommand, nextLookMs, nextOwners } from '../../core/metadata/leader-policy.js';
 import { keepersOf } from '../../core/metadata/placement.js';
+import { Failovers } from '../../core/metadata/failovers.js';
 import { MovedVotes } from '../../core/metadata/voter-policy.js';
 import type { CopyState, MetadataState } from '../../core/metadata/state.js';
 import type { MemberChange, RaftStatus } from '../../core/raft/index.js';
@@ -70,6 +71,7 @@ export class LeaderDuties {
   readonly #moveRests = new MoveRests();
   readonly #absences = new Absences();
   readonly #movedVotes = new MovedVotes();
+  readonly #failovers = new Failovers();
   #busy = false;
   #listening = false;
   #again = false;
@@ -96,9 +98,9 @@ export class LeaderDuties {
     else void this.#act();
   }
 
-  /** Whose votes have gone to others since this server started. */
-  get movedVotes(): MovedVotes['all'] {
-    return this.#movedVotes.all;
+  /** Whose votes have gone to others, and whose shards, since this server started. */
+  get shown(): { readonly movedVotes: MovedVotes['all']; readonly failovers: ReturnType<Failovers['all']> } {
+    return { movedVotes: this.#movedVotes.all, failovers: this.#failovers.all(this.#options.nowMs()) };
   }
 
   #sayGone(): void {
@@ -109,7 +111,7 @@ export class LeaderDuties {
     this.#gone = new Set(gone);
     if (fresh.length > 0)
       log.warn(
-        `shards ${fresh.join(', ')} are lost: every server that had a copy has started again since. They wait for an operator: farkv shard reset all --accept-loss serves them empty`,
+        `shards ${fresh.join(', ')} are lost: every server that had a copy has started again since, and came back without it. They wait for an operator: farkv shard reset all --accept-loss serves them empty; of durable ones a later start may still read the disk`,
       );
   }
 
@@ -117,6 +119,7 @@ export class LeaderDuties {
   #observe(): void {
     const { driver, nowMs, log } = this.#options;
     this.#movedVotes.observe(driver.state);
+    this.#failovers.observe(driver.state, nowMs());
     this.#sayGone();
     for (const { shard, from, to, restMs } of this.#moveRests.observe(driver.state, nowMs())) {
       if (!driver.leads) continue;

@@ -26,7 +26,7 @@ export interface PeerLinkOptions {
   readonly standing: Standing;
   readonly hello: (token: string | undefined) => HelloFields;
   /** Throws when the other server is not the one that it should be. */
-  readonly checkWelcome: (welcome: Accepted) => void;
+  readonly checkWelcome: (welcome: Accepted, address: string) => void;
   /** The other server refused, and says why. */
   readonly refused: (error: FarkvError) => void;
   readonly up: () => void;
@@ -47,6 +47,8 @@ const PING_MS = 2000;
 export class PeerLink {
   readonly #options: PeerLinkOptions;
   readonly #abort = new AbortController();
+  /** Where it is looked for, in turn. */
+  readonly #addresses: string[];
   #client: ControlClient | undefined;
   #closed = false;
   #lastError = '';
@@ -57,6 +59,7 @@ export class PeerLink {
 
   constructor(options: PeerLinkOptions) {
     this.#options = options;
+    this.#addresses = [...options.addresses];
   }
 
   get id(): string {
@@ -66,13 +69,21 @@ export class PeerLink {
     return this.#client !== undefined;
   }
 
+  /** It was found there just now. */
+  isAt(address: string): void {
+    if (!this.#addresses.includes(address)) this.#addresses.push(address);
+  }
+
   start(): void {
     void this.#run();
   }
 
-  send(message: RaftMessage): void {
+  /** `leavesNow`: before this returns, where the socket takes it; else at the end of this turn of the event loop. */
+  send(message: RaftMessage, leavesNow: boolean): void {
     const connection = this.#client?.connection;
-    if (connection !== undefined && connection.backlog < BACKLOG_MAX) connection.send({ t: 'raft', message });
+    if (connection === undefined || connection.backlog >= BACKLOG_MAX) return;
+    connection.send({ t: 'raft', message });
+    if (leavesNow) connection.flush();
   }
 
   /** Rejects with ERR_DISCONNECTED at once when there is no connection. */
@@ -89,28 +100,29 @@ export class PeerLink {
   }
 
   async #run(): Promise<void> {
-    const { addresses } = this.#options;
-    let wasThere = false;
+    const addresses = this.#addresses;
+    /** Where it was there last. */
+    let wasAt: string | undefined;
     for (let attempt = 0; !this.#closed; attempt++) {
       const address = addresses[attempt % addresses.length];
       if (address === undefined) return;
       try {
         await this.#connected(address);
         attempt = -1;
-        wasThere = true;
+        wasAt = address;
       } catch (error) {
         this.#failed(error);
       }
-      if (wasThere) this.#seeWhetherGone();
+      if (wasAt !== undefined) this.#seeWhetherGone(wasAt);
       if (this.#abort.signal.aborted) return;
       const most = Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** Math.floor((attempt + 1) / addresses.length));
       await pause(most / 2 + Math.random() * (most / 2), this.#abort.signal);
     }
   }
 
-  /** A connection can break for many reasons; only refusals at all addresses say that the process has ended. */
-  #seeWhetherGone(): void {
-    probe(this.#options.addresses).catch(() => {
+  /** A connection can break for many reasons; only a refusal where it was says that the process has ended. */
+  #seeWhetherGone(address: string): void {
+    probe([address]).catch(() => {
       if (!this.#closed && !this.connected) this.#options.gone();
     });
   }
@@ -132,7 +144,7 @@ export class PeerLink {
       closed: () => lost?.(),
     });
     try {
-      checkWelcome(client.welcome);
+      checkWelcome(client.welcome, address);
     } catch (error) {
       client.close();
       throw error;

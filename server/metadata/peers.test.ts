@@ -50,6 +50,7 @@ function make(options: Partial<PeersOptions> = {}): Made {
     timeoutMs: 2000,
     log: new Log('debug', wake),
     known: ['s1', 's2', 's3'].map((id) => known(id)),
+    told: { of: new Map(), any: [] },
     state: () => EMPTY,
     clusterId: () => CLUSTER,
     up: () => undefined,
@@ -92,6 +93,7 @@ test('strangers, namesakes and servers with another list are turned away', (t) =
     refused('ERR_CONFIG', /not one of the servers/),
   );
   t.throws(() => peers.arrives(hello({ from: 's9' })), refused('ERR_CONFIG', /s9 is not one of/));
+  t.notThrows(() => peers.arrives(hello({ from: 's1', instance: instance(1) })), 'it came to itself');
   t.throws(() => peers.arrives(hello({ from: 's1' })), refused('ERR_CONFIG', /two servers have the same --id/));
   t.throws(
     () => peers.arrives(hello({ voters: ['s1', 's2'] })),
@@ -226,7 +228,7 @@ test('a way to another server carries calls and Raft messages', async (t) => {
   await t.throwsAsync(peers.call('s2', 'x', {}, 1000), { code: 'ERR_DISCONNECTED' });
   peers.start();
   await until(() => peers.reach.connected.length > 0);
-  peers.send({ type: 'stale', from: raftIdOf('s1'), to: raftIdOf('s2'), term: 3 });
+  peers.send({ type: 'stale', from: raftIdOf('s1'), to: raftIdOf('s2'), term: 3 }, true);
   t.is(await peers.call('s2', 'hello?', {}, 5000), 'hello?');
   t.deepEqual(
     got.map((f) => f.t),
@@ -252,12 +254,44 @@ test('a server that a majority refuses cannot go on, one refusal alone is nothin
   t.deepEqual(outcast, []);
 
   const alone = make({
+    clusterId: () => '',
     known: [known('s1'), known('s2', await fakePeer(t, rejected)), known('s3', await fakePeer(t, accepted('s9')))],
   });
   t.teardown(() => alone.peers.close());
   alone.peers.start();
   await alone.until(() => alone.outcast.length > 0);
   t.true(['ERR_UNAUTHORIZED', 'ERR_CONFIG'].includes(alone.outcast[0]?.code ?? ''));
+});
+
+test('servers that have exchanged their addresses find each other, and none ends for that', async (t) => {
+  const [own, third, second] = await Promise.all([
+    fakePeer(t, accepted('s1', { instance: instance(1) })),
+    fakePeer(t, accepted('s3', { instance: instance(3) })),
+    fakePeer(t, accepted('s2')),
+  ]);
+  const { peers, outcast, until } = make({ known: [known('s1'), known('s2', third, second), known('s3', own)] });
+  t.teardown(() => peers.close());
+  peers.start();
+  await until(() => peers.reach.connected.length === 2 || outcast.length > 0);
+  t.deepEqual(outcast, []);
+});
+
+test('a server is looked for where the operator says now, then where it was, then where any is said to be', async (t) => {
+  const asked: Frame[] = [];
+  const before = await fakePeer(t, accepted('s3', { instance: instance(3) }), asked);
+  const now = await fakePeer(t, accepted('s2'));
+  const { peers, until } = make({
+    known: [known('s1'), known('s2', before), known('s3')],
+    told: { of: new Map([['s2', [now]]]), any: [before] },
+  });
+  t.teardown(() => peers.close());
+  peers.start();
+  await until(() => peers.reach.connected.length === 2);
+  t.deepEqual(
+    asked.map((f) => f.t),
+    ['hello'],
+    's3 alone was looked for there',
+  );
 });
 
 /** Tokens of a file, which can be written anew: then they are read anew, whatever the time. */

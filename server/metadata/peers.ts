@@ -29,6 +29,8 @@ export interface PeersOptions {
   readonly instance: string;
   /** What is known of the servers, this one among them, before the metadata says it; sorted by id. */
   readonly known: readonly KnownServer[];
+  /** Where the operator says that servers are: by id, and of no id in particular (--join). */
+  readonly told: { readonly of: ReadonlyMap<string, readonly string[]>; readonly any: readonly string[] };
   /** The tokens of servers; undefined: this server has a certificate, or needs nothing. */
   readonly tokens: Tokens | undefined;
   readonly trust: TrustSource | undefined;
@@ -113,8 +115,9 @@ export class Peers {
   refresh(known?: readonly KnownServer[]): void {
     if (known !== undefined) this.#known = known;
     const { id } = this.#options;
-    this.#sources = new Set(this.servers.flatMap((s) => s.addresses.map((a) => sourceOf(parseServerAddress(a).host))));
-    const wanted = new Map(this.servers.filter((s) => s.id !== id && s.addresses.length > 0).map((s) => [s.raftId, s]));
+    const servers = this.servers.map((s) => ({ ...s, addresses: this.#waysTo(s) }));
+    this.#sources = new Set(servers.flatMap((s) => s.addresses.map((a) => sourceOf(parseServerAddress(a).host))));
+    const wanted = new Map(servers.filter((s) => s.id !== id && s.addresses.length > 0).map((s) => [s.raftId, s]));
     for (const [raftId, kept] of this.#links) {
       if (kept.of === wayTo(wanted.get(raftId))) continue;
       kept.link.close();
@@ -129,6 +132,12 @@ export class Peers {
       this.#links.set(server.raftId, { link, of: wayTo(server) });
       if (this.#started) link.start();
     }
+  }
+
+  /** In the order in which they are tried. Who is there says who it is: so an address that may be another's does no harm. */
+  #waysTo({ id, addresses }: KnownServer): string[] {
+    const { of, any } = this.#options.told;
+    return [...new Set([...(of.get(id) ?? []), ...addresses, ...any])];
   }
 
   #link({ id, raftId, addresses }: KnownServer): PeerLink {
@@ -152,7 +161,7 @@ export class Peers {
           ...(token === undefined ? {} : { token }),
         };
       },
-      checkWelcome: (welcome) => this.#checkWelcome(id, welcome),
+      checkWelcome: (welcome, address) => this.#checkWelcome(id, welcome, address),
       refused: (error) => this.#refused(id, error),
       gone: () => options.gone(raftId),
       up: () => {
@@ -167,8 +176,8 @@ export class Peers {
     for (const { link } of this.#links.values()) link.start();
   }
 
-  send(message: RaftMessage): void {
-    this.#links.get(message.to)?.link.send(message);
+  send(message: RaftMessage, leavesNow: boolean): void {
+    this.#links.get(message.to)?.link.send(message, leavesNow);
   }
 
   /** ERR_DISCONNECTED when there is no connection; otherwise as ControlClient.call. */
@@ -215,6 +224,8 @@ export class Peers {
         `${from ?? 'a server without a name'} is not one of the servers of this cluster (${this.ids.join(', ')})${how}`,
       );
     }
+    // It dialed an address that was another server's; its end of the connection finds that out.
+    if (from === id && hello.instance === this.#options.instance) return;
     if (from === id) {
       log.error(`another server calls itself ${id} too`);
       throw new FarkvError(
@@ -238,11 +249,19 @@ export class Peers {
     for (const { link } of this.#links.values()) link.close();
   }
 
-  #checkWelcome(id: string, welcome: Accepted): void {
-    if (welcome.serverId !== id)
-      throw new FarkvError('ERR_CONFIG', `the server at the address of ${id} is ${welcome.serverId}: check --peers`);
+  #checkWelcome(id: string, welcome: Accepted, address: string): void {
+    if (welcome.serverId !== id) this.#isAnother(id, welcome, address);
     this.#sameCluster(id, welcome.clusterId);
     this.#sameDirectory(id, welcome.instance);
+  }
+
+  /** Servers of a cluster may have exchanged their addresses: then the one that was found is looked for there. */
+  #isAnother(id: string, { serverId, clusterId }: Accepted, address: string): never {
+    const own = this.#options.clusterId();
+    if (own === '')
+      throw new FarkvError('ERR_CONFIG', `the server at the address of ${id} is ${serverId}: check --peers`);
+    if (own === clusterId) this.#links.get(this.raftIdOf(serverId) ?? 0)?.link.isAt(address);
+    throw new FarkvError('ERR_DISCONNECTED', `the server at ${address}, where ${id} was expected, is ${serverId}`);
   }
 
   #sameCluster(peer: string, clusterId: string): void {

@@ -21,13 +21,14 @@ export interface ProposerOptions {
   /** Of the metadata as this server has it: nothing later is proposed (core/metadata/format.ts). */
   readonly formatVersion: () => number;
   /** Gives the bytes to the leader. Resolves when it took them; rejects when it did not, or may not have. */
-  readonly submit: (bytes: Uint8Array) => Promise<void>;
+  readonly submit: (bytes: Uint8Array, command: Command) => Promise<void>;
   /** When no sign of the change was seen for this long after the leader took it, it is given again. */
   readonly retryMs: number;
 }
 
 interface Pending {
   readonly bytes: Uint8Array;
+  readonly command: Command;
   readonly settle: (outcome: Outcome) => void;
   readonly fail: (error: FarkvError) => void;
   retry: NodeJS.Timeout | undefined;
@@ -70,6 +71,7 @@ export class Proposer {
       };
       const pending: Pending = {
         bytes,
+        command,
         retry: undefined,
         lastError: undefined,
         settle: (outcome) => {
@@ -121,7 +123,7 @@ export class Proposer {
       }, ms);
     };
     again(this.#options.retryMs);
-    this.#options.submit(pending.bytes).catch((error: unknown) => {
+    this.#options.submit(pending.bytes, pending.command).catch((error: unknown) => {
       pending.lastError = error;
       again(REFUSED_RETRY_MS);
     });

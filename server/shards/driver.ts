@@ -4,10 +4,18 @@
  */
 import type { Command } from '../../core/metadata/commands.js';
 import { addressToUse } from '../../core/metadata/data-address.js';
-import type { MetadataState, Shard } from '../../core/metadata/state.js';
+import type { Member, MetadataState, Shard } from '../../core/metadata/state.js';
 import { isSameHost, PROVIDERS } from '../../core/providers.js';
 import { FarkvError } from '../../core/errors.js';
-import { Shards, type Action, type Asked, type CopiesNow, type HeldBack } from '../../core/shards/index.js';
+import {
+  Shards,
+  type Action,
+  type Asked,
+  type CopiesNow,
+  type Found,
+  type HeldBack,
+  type Left,
+} from '../../core/shards/index.js';
 import type { CopyConfig, CopyEvent, CopyOptions, CopyStats, DataPlane } from '../../native/data-plane.js';
 import { describeError, type Log } from '../log.js';
 import type { Outcome } from '../metadata/proposer.js';
@@ -39,6 +47,7 @@ export interface ShardDriverOptions {
     | 'finishCopy'
     | 'stopCopy'
     | 'followCopy'
+    | 'keepBase'
     | 'followOwner'
     | 'leadCopy'
     | 'configureCopies'
@@ -46,7 +55,11 @@ export interface ShardDriverOptions {
     | 'dropCopy'
     | 'handOver'
     | 'stepDown'
+    | 'snapshot'
+    | 'discardCopy'
   >;
+  /** What it has found on the disk. */
+  readonly found?: readonly Found[];
   /** By what other owners can be reached from here; secure: in the clear only where they say so. */
   readonly here: { readonly providers: readonly string[]; readonly host: string | undefined; readonly secure: boolean };
   /** Of what is granted to clients, and how much longer the last of them may be relied on. */
@@ -63,6 +76,8 @@ export interface ShardDriverOptions {
   readonly sleep: (ms: number) => Promise<void>;
   /** Rejects when nobody listens at any of these addresses. */
   readonly probe: (addresses: readonly string[]) => Promise<void>;
+  /** Rejects when this server has ended, or is about to. */
+  readonly stays: (server: Member) => Promise<void>;
   readonly log: Log;
   /** This server must not go on. */
   readonly fatal: (error: FarkvError) => void;
@@ -75,7 +90,9 @@ const LOOK_AGAIN_MS = 100;
 const OWNER_ADDRESSES = 4;
 type OfCopies = Extract<
   Asked,
-  { do: 'follow' | 'follow owner' | 'lead' | 'configure' | 'require' | 'drop' | 'hand over' | 'step down' }
+  {
+    do: 'follow' | 'keep base' | 'follow owner' | 'lead' | 'configure' | 'require' | 'drop' | 'hand over' | 'step down';
+  }
 >;
 const NO_ROOM: ReadonlySet<string> = new Set(['ERR_TABLE_FULL', 'ERR_NO_MEMORY']);
 
@@ -115,6 +132,7 @@ export class ShardDriver {
       leaseMs,
       leaseOverMs,
       random64: () => hex64(random64()),
+      ...(options.found === undefined ? {} : { found: options.found }),
     });
     this.#fence = new Fence(() => dataPlane.stats());
     this.#notes = new Notes({
@@ -172,9 +190,14 @@ export class ShardDriver {
     if (!this.#closing) this.#teller.changed(shard);
   }
 
-  /** Copies of this server's shards that are not waited for yet. */
-  get heldBack(): readonly HeldBack[] {
-    return this.#shards.heldBack;
+  /** For `farkv status`. */
+  get troubles(): {
+    readonly moveErrors: readonly MoveError[];
+    readonly heldBack: readonly HeldBack[];
+    readonly fullCopies: readonly number[];
+  } {
+    const { heldBack, fullCopies } = this.#shards;
+    return { moveErrors: this.moveErrors, heldBack, fullCopies };
   }
 
   /** The data plane has noticed something of a copy. */
@@ -193,14 +216,14 @@ export class ShardDriver {
   }
 
   /**
-   * Gives the shards that others have copies of to them, while clients go on. Returns those for which that took too
-   * long, or nobody was found.
+   * Gives the shards that others have copies of, or are given some meanwhile, to them, while clients go on. Returns those
+   * for which that took too long, or nobody was found.
    */
-  async leave(timeoutMs: number): Promise<readonly number[]> {
+  async leave(timeoutMs: number): Promise<readonly Left[]> {
     this.#input(() => this.#shards.leave());
     const given = this.until(() => this.#shards.staying.length === 0).catch(() => undefined);
     await within(given, timeoutMs);
-    return this.#shards.staying;
+    return this.#shards.left;
   }
 
   /**
@@ -246,6 +269,13 @@ export class ShardDriver {
         // Segments may have come between the layout that was announced and now.
         if (action.note.of === 'served') this.#teller.changed(action.note.shard);
         return;
+      case 'discard':
+        dataPlane
+          .discardCopy(action.shard, bigOf(action.copy))
+          .catch((error: unknown) =>
+            this.#options.log.warn(`shard ${action.shard}: files of an old copy are left: ${describeError(error)}`),
+          );
+        return;
       case 'fail': {
         const { error, shard, what } = action;
         if (this.#closing) return;
@@ -275,8 +305,9 @@ export class ShardDriver {
     const { dataPlane, memberId, incarnation: memberIncarnation, sleep, log } = this.#options;
     switch (action.do) {
       case 'open': {
-        const { shard, worker, epoch, incarnation, memoryBytes, buckets } = action;
-        await dataPlane.openShard({ shard, worker, epoch, incarnation: bigOf(incarnation), memoryBytes, buckets });
+        const { shard, worker, epoch, incarnation, memoryBytes, durable, buckets } = action;
+        const table = { memoryBytes, durable, buckets };
+        await dataPlane.openShard({ shard, worker, epoch, incarnation: bigOf(incarnation), ...table });
         break;
       }
       case 'serve':
@@ -285,21 +316,26 @@ export class ShardDriver {
       case 'seal':
         await dataPlane.sealShard(action.shard, bigOf(action.copy ?? '0'));
         break;
+      case 'snapshot':
+        await dataPlane.snapshot(action.shard);
+        break;
       case 'pause':
         this.#fence.raise();
-        await dataPlane.pauseShard(action.shard);
+        await this.#ends(action.shard, dataPlane.pauseShard(action.shard));
         break;
       case 'close':
-        await this.#close(action.shard);
+        this.#fence.raise();
+        await this.#ends(action.shard, dataPlane.closeShard(action.shard));
         break;
       case 'copy': {
-        const { shard, copy, source, owner } = action;
+        const { shard, copy, source, owner, base } = action;
         await dataPlane.copyShard({
           shard,
           epoch: source.epoch,
           incarnation: bigOf(source.incarnation ?? '0'),
           serverIncarnation: bigOf(owner.incarnation),
           copy: bigOf(copy),
+          base,
           addresses: this.#addressesOf(source),
         });
         break;
@@ -328,7 +364,11 @@ export class ShardDriver {
       case 'probe':
         await this.#options.probe(action.server.control);
         break;
+      case 'look':
+        await this.#options.stays(action.server);
+        break;
       case 'follow':
+      case 'keep base':
       case 'follow owner':
       case 'lead':
       case 'configure':
@@ -346,7 +386,10 @@ export class ShardDriver {
     const { shard } = action;
     switch (action.do) {
       case 'follow':
-        await dataPlane.followCopy(shard);
+        this.#copied.set(shard, await dataPlane.followCopy(shard));
+        break;
+      case 'keep base':
+        await dataPlane.keepBase(shard, bigOf(action.copy));
         break;
       case 'follow owner':
         await dataPlane.followOwner({ shard, addresses: this.#addressesOf(action.source).slice(0, OWNER_ADDRESSES) });
@@ -376,14 +419,13 @@ export class ShardDriver {
     return undefined;
   }
 
-  async #close(shard: number): Promise<void> {
-    this.#fence.raise();
-    const closing = this.#options.dataPlane.closeShard(shard);
-    this.#closes.set(shard, closing);
+  /** Nobody relies on it when that is done. */
+  async #ends(shard: number, ending: Promise<void>): Promise<void> {
+    this.#closes.set(shard, ending);
     try {
-      await closing;
+      await ending;
     } finally {
-      if (this.#closes.get(shard) === closing) this.#closes.delete(shard);
+      if (this.#closes.get(shard) === ending) this.#closes.delete(shard);
     }
   }
 

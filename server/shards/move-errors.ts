@@ -1,7 +1,7 @@
 /**
  * What is in the way of shards that move from or to this server, for operators (`farkv status`, `drain`, `shard`): the
  * last thing that went wrong with each, until the shard has moved, is copied anew or has another owner. Decides
- * nothing: core/metadata/move-rests.ts does, and server/cli/move-lines.ts prints.
+ * nothing: core/metadata/move-rests.ts does, and server/move-lines.ts prints.
  */
 import { boolean, list, record, text, uint, type Check } from '../../core/protocol/check.js';
 import { memberId, shardNumber } from '../../core/metadata/check-state.js';

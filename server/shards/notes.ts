@@ -47,6 +47,11 @@ export class Notes {
       case 'handed over':
         log.info(`shard ${shard} of epoch ${note.epoch} was handed over, and is a copy here`);
         return;
+      case 'deposed':
+        log.warn(
+          `shard ${shard} of epoch ${note.epoch} is another server's, which did not hear of this one for a time; what is here goes on as a copy`,
+        );
+        return;
       case 'late':
         this.#late(note);
         return;
@@ -65,7 +70,7 @@ export class Notes {
       case 'copied': {
         const stats = statsOf(shard);
         log.info(
-          `shard ${shard} was copied${stats === undefined ? '' : `: ${stats.entries} entries, ${stats.bytes} bytes, by ${stats.reads} READs and ${stats.twoSidedGets} questions`}`,
+          `shard ${shard} was copied${stats === undefined ? '' : `: ${stats.entries} entries, ${stats.bytes} bytes, by ${stats.reads} READs${stats.twoSidedGets === 0 ? '' : `; ${stats.twoSidedGets} were asked of their owner instead`}`}`,
         );
         return;
       }
@@ -75,10 +80,23 @@ export class Notes {
         );
         return;
       case 'copy begins':
-        log.info(`shard ${shard}: a copy is made here, from ${note.from}`);
+        log.info(
+          `shard ${shard}: a copy is made here, from ${note.from}${note.base ? ': of values that differ from those that are here' : ''}`,
+        );
         return;
-      case 'copy follows':
-        log.info(`shard ${shard}: the copy here has all that its owner had, and follows it`);
+      case 'copy follows': {
+        const stats = note.copied ? statsOf(shard) : undefined;
+        const how =
+          stats === undefined
+            ? ''
+            : ` (${stats.entries} entries copied, ${stats.bytes} bytes; ${stats.kept} kept that were here)`;
+        log.info(`shard ${shard}: the copy here has all that its owner had, and follows it${how}`);
+        return;
+      }
+      case 'copy kept':
+        log.info(
+          `shard ${shard}: the copy here was away for too long to go on. Its values are kept: a new copy needs only those that differ`,
+        );
         return;
       case 'copy failed':
         this.#copyFailed(note);
@@ -96,9 +114,22 @@ export class Notes {
           `shard ${shard}: the copy here is not what its owner has in epoch ${note.epoch}, or its memory has changed by itself: it is made anew. If this comes again, test this server's memory`,
         );
         return;
+      case 'copy full':
+        log.error(
+          `shard ${shard}: the copy here has no room for what its owner has (--memory), and acknowledges nothing more: farkv status says what to do`,
+        );
+        return;
       case 'owner gone':
         log.warn(
           `shard ${shard}: its owner in epoch ${note.epoch} does not answer: the copy here asks to take its place`,
+        );
+        return;
+      case 'copy is back':
+        log.info(`shard ${shard}: the copy on this disk goes on`);
+        return;
+      case 'copy discarded':
+        log.info(
+          `shard ${shard}: the copy on this disk was taken away while this server was away: it is none any more`,
         );
         return;
       case 'copy leads':
@@ -113,6 +144,11 @@ export class Notes {
       case 'copy refused':
         log.warn(
           `shard ${shard}: the copy at ${note.member} cannot go on with what it has: it is made anew. Changes are refused until enough copies are in sync`,
+        );
+        return;
+      case 'copy marked':
+        log.warn(
+          `shard ${shard}: ${note.member} answers changes before its disk has them (--sync), and has started again: its copy may lack the last of them, and is made anew`,
         );
         return;
       case 'copy held back':

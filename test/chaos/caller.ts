@@ -15,14 +15,17 @@ import type { Key } from '../../client/pending.js';
 import type { PreparedKey } from '../../native/native-client.js';
 import type { Random } from '../support/random.js';
 import type { HeldValues } from './held.js';
-import { drawKey, keyOf, MSGPACK_NAMESPACE, type ChaosKey, type Form } from './keys.js';
-import type { Asked, ChangeOutcome, Recorder } from './record.js';
+import { drawKey, isTail, keyOf, MSGPACK_NAMESPACE, type ChaosKey, type Form } from './keys.js';
+import type { Expiry } from './operation.js';
+import type { Asked, AskedOfTail, ChangeOutcome, Recorder, TailOutcome } from './record.js';
 import { makeTiny, makeValue, readTiny, readValue, TINY_MAX, type Seen } from './values.js';
 
 export type View = Keyspace<Buffer, Buffer>;
 
 export interface ClientState {
   readonly name: string;
+  /** Which of the run's clients at a time it is: those that come after one another have the same. */
+  readonly number: number;
   readonly kv: Client<BufferValue, Buffer>;
   /** For clients beside that one. */
   readonly connection: ConnectOptions;
@@ -31,8 +34,6 @@ export interface ClientState {
   /** Shared memory, where a GET is answered at once and may be spun for. */
   readonly shm: boolean;
   readonly generation: () => number;
-  /** No value has more bytes. */
-  readonly valueMax: number;
   readonly views: Map<number, View>;
   readonly prepared: Map<string, PreparedKey>;
   /** Numbers of writes. */
@@ -42,6 +43,7 @@ export interface ClientState {
 /** These say that a mechanism failed, not that a server is away. */
 const NEVER = new Set([
   'ERR_CORRUPT',
+  'ERR_CODEC',
   'ERR_INTERNAL',
   'ERR_PROTOCOL',
   'ERR_ARGUMENT',
@@ -49,6 +51,7 @@ const NEVER = new Set([
   'ERR_UNAUTHORIZED',
   'ERR_REMOTE_ACCESS',
   'ERR_VALUE_TOO_LARGE',
+  'ERR_NOT_INTEGER',
   'ERR_UNSUPPORTED',
 ]);
 const TIMEOUTS = [30, 200, 1000, 3000] as const;
@@ -57,12 +60,27 @@ const PREPARED_MAX = 5000;
 
 export const now = (): number => Number(process.hrtime.bigint());
 
+/** When it is that time of the wall clock, which all processes of a machine share too. */
+function atWallClock(ms: number): Expiry {
+  const from = now();
+  const wall = Date.now();
+  const left = (ms - wall) * 1e6;
+  return { from: from + left - 1e6, to: now() + left };
+}
+
 /** Something to write: the bytes, and how they are stored. */
 export interface Written {
   readonly id: string;
   readonly bytes: Buffer;
   readonly ttlMs: number | undefined;
   readonly flags: number | undefined;
+}
+
+/** What comes with a value where it is asked for. */
+interface Entry {
+  readonly version: bigint;
+  readonly flags: number;
+  readonly expiresAtMs?: number | undefined;
 }
 
 /**
@@ -154,15 +172,15 @@ export class Caller {
 
   // ---------------------------------------------------------------- values
 
-  /** A new value for the key. */
-  value(key: ChaosKey): Written {
+  /** A new value for the key. `keptFlags`: it is stored without any of its own, where these are. */
+  value(key: ChaosKey, keptFlags?: number): Written {
     const number = this.client.written++;
-    const id = `${this.client.name}-${number}`;
+    const id = `${this.client.name}-${number}${keptFlags === undefined ? '' : `k${keptFlags}`}`;
     if (key.of === 'y')
       return { id, bytes: makeTiny(key.id, this.random.below(TINY_MAX + 1)), ttlMs: undefined, flags: undefined };
     return {
       id,
-      bytes: makeValue(key.id, id, Math.min(this.client.valueMax, this.#size(key))),
+      bytes: makeValue(key.id, id, this.#size(key)),
       ttlMs: key.of === 't' ? this.random.pick(TTLS) : undefined,
       flags: flagsOf(id),
     };
@@ -186,16 +204,13 @@ export class Caller {
   // ---------------------------------------------------------------- answers
 
   /** Looks at what a read gave, holds it for a second look, and writes it down. */
-  saw(
-    via: string,
-    key: ChaosKey,
-    value: Uint8Array | undefined,
-    call: number,
-    end: number,
-    entry?: { readonly version: bigint; readonly flags: number },
-  ): void {
+  saw(via: string, key: ChaosKey, value: Uint8Array | undefined, call: number, end: number, entry?: Entry): void {
     const { record, held } = this.client;
     const by = { lane: this.lane, via };
+    if (isTail(key)) {
+      record.readTail(by, key.id, call, end, value === undefined ? '' : Buffer.from(value).toString('latin1'));
+      return;
+    }
     if (value === undefined) {
       if (key.of !== 'y') record.read(by, key.id, call, end, undefined, undefined);
       return;
@@ -207,6 +222,7 @@ export class Caller {
       return;
     }
     held.add({ key: key.id, id: seen.id, by: `${this.lane} ${via}`, cameNs: end, look });
+    const expiry = entry === undefined ? undefined : this.#expiryOf(via, key, entry, call);
     if (key.of === 'y') return;
     if (entry !== undefined && entry.flags !== (flagsOf(seen.id) ?? 0))
       record.wrong(by, {
@@ -215,7 +231,29 @@ export class Caller {
         call,
         end,
       });
-    record.read(by, key.id, call, end, seen.id, entry?.version);
+    record.read(by, key.id, call, end, seen.id, entry?.version, expiry);
+  }
+
+  /** What a look that gives no value gave: whether the key is there, and when it expires where that was told. */
+  sawPresence(via: string, key: ChaosKey, present: boolean, call: number, end: number, expiry?: Expiry): void {
+    if (!present) this.saw(via, key, undefined, call, end);
+    else if (key.of !== 'y') this.client.record.has({ lane: this.lane, via }, key.id, call, end, expiry);
+  }
+
+  /**
+   * What a scan that gives no values gave. Of keys whose values expire alone, the search for an order has enough without
+   * such long looks.
+   */
+  sawListed(via: string, key: ChaosKey, entry: Pick<Entry, 'expiresAtMs'>, call: number): void {
+    const expiry = this.#expiryOf(via, key, entry, call);
+    if (key.of === 't') this.sawPresence(via, key, true, call, now(), expiry);
+  }
+
+  /** Of a class of keys either every value has a time to live or none. */
+  #expiryOf(via: string, key: ChaosKey, { expiresAtMs }: Pick<Entry, 'expiresAtMs'>, call: number): Expiry | undefined {
+    if ((expiresAtMs !== undefined) !== (key.of === 't'))
+      this.wrong(via, call, `${via} gave ${key.id} with the expiry ${String(expiresAtMs)}`, key);
+    return expiresAtMs === undefined ? undefined : atWallClock(expiresAtMs);
   }
 
   wrong(via: string, call: number, what: string, key?: ChaosKey): void {
@@ -254,6 +292,22 @@ export class Caller {
     }
   }
 
+  /** A change of a counter or a list. */
+  async changeTail(via: string, key: ChaosKey, asked: AskedOfTail, work: () => Promise<TailOutcome>): Promise<void> {
+    const { record } = this.client;
+    const call = now();
+    const id = record.askTail({ lane: this.lane, via }, key.id, call, asked);
+    record.flush();
+    try {
+      const outcome = await work();
+      record.toldTail(id, now(), outcome);
+      record.count(via);
+    } catch (error) {
+      const code = this.codeOf(via, call, error);
+      record.toldTail(id, now(), code === 'ERR_INDETERMINATE' ? 'open' : 'no-effect', code);
+    }
+  }
+
   codeOf(via: string, call: number, error: unknown): string {
     if (!(error instanceof FarkvError)) {
       this.wrong(via, call, error instanceof Error ? (error.stack ?? error.message) : String(error));
@@ -265,10 +319,12 @@ export class Caller {
 }
 
 /**
- * The flags that a write stores beside its value; undefined: none. Only some, since an item of a putMany that has any
- * goes another way.
+ * The flags that a write stores beside its value, or leaves there; undefined: none. Only some, since an item of a
+ * putMany that has any goes another way.
  */
 export function flagsOf(id: string): number | undefined {
-  const number = Number(id.slice(id.lastIndexOf('-') + 1));
+  const [own, kept] = id.slice(id.lastIndexOf('-') + 1).split('k');
+  if (kept !== undefined) return Number(kept);
+  const number = Number(own);
   return number % 4 === 3 ? (number * 2_654_435_761) % 2 ** 32 : undefined;
 }

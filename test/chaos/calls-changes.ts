@@ -1,9 +1,10 @@
 /** The calls that change keys (calls.ts). */
-import { FarkvError, type PutItem } from '../../client/index.js';
+import { FarkvError, type BatchFailures, type PutItem } from '../../client/index.js';
 import type { Call } from './calls.js';
-import { flagsOf, now, overwriting, type Caller } from './caller.js';
+import { flagsOf, now, overwriting, type Caller, type Written } from './caller.js';
 import { drawBatch, getEntry } from './calls-reads.js';
 import { keyOf, type ChaosKey, type Form } from './keys.js';
+import type { ChangeOutcome } from './record.js';
 
 export async function put(c: Caller, form: Form, key: ChaosKey = c.key()): Promise<void> {
   const value = c.value(key);
@@ -27,10 +28,7 @@ function someTwice(keys: readonly ChaosKey[]): ChaosKey[] {
   });
 }
 
-/**
- * What failed of a batch is not told by key, so then each of its puts may have taken effect. Half of the batches have
- * nothing but keys and values: those take another way than items with a time to live or flags.
- */
+/** Half of the batches have nothing but keys and values: those take another way than items with a time to live or flags. */
 async function putMany(c: Caller, form: Form): Promise<void> {
   const { record } = c.client;
   const plain = c.random.below(2) === 0;
@@ -39,13 +37,13 @@ async function putMany(c: Caller, form: Form): Promise<void> {
   const via = `putMany ${form}`;
   const view = c.view(keys[0]!.space);
   const call = now();
-  const asked: number[] = [];
+  const asked: (number | undefined)[] = [];
   const items: PutItem<Buffer>[] = [];
   for (const key of keys) {
     let value = c.value(key);
     while (plain && flagsOf(value.id) !== undefined) value = c.value(key);
-    if (key.of !== 'y')
-      asked.push(record.ask({ lane: c.lane, via }, key.id, call, { kind: 'put', value: value.id, ttlMs: value.ttlMs }));
+    const put = { kind: 'put', value: value.id, ttlMs: value.ttlMs } as const;
+    asked.push(key.of === 'y' ? undefined : record.ask({ lane: c.lane, via }, key.id, call, put));
     items.push({ key: c.named(key, form), value: value.bytes, ...c.how(value, {}) });
   }
   record.flush();
@@ -54,21 +52,43 @@ async function putMany(c: Caller, form: Form): Promise<void> {
     const given = items.flatMap(({ key, value }) => [key, value]);
     await overwriting(view.putMany(c.random.below(4) === 0 ? items.values() : items, c.limits()), given);
     const end = now();
-    for (const id of asked) record.told(id, end, 'stored');
+    for (const id of asked) if (id !== undefined) record.told(id, end, 'stored');
     record.count(via);
   } catch (error) {
-    const code = c.codeOf(via, call, error);
-    const end = now();
-    const none = noEffect(error, items.length);
-    for (const id of asked) record.told(id, end, none ? 'no-effect' : 'open', code);
+    batchFailed(c, via, call, error, asked, 'stored');
   }
 }
 
-/** Every put of the batch failed, and none of them may have taken effect. */
-function noEffect(error: unknown, items: number): boolean {
-  if (!(error instanceof FarkvError)) return false;
-  const all: unknown[] = error.cause instanceof AggregateError ? error.cause.errors : [];
-  return all.length === items && all.every((one) => one instanceof FarkvError && one.code !== 'ERR_INDETERMINATE');
+/** What became of each change of a batch that failed: `made` is of those that did not. */
+function batchFailed(
+  c: Caller,
+  via: string,
+  call: number,
+  error: unknown,
+  asked: readonly (number | undefined)[],
+  made: 'stored' | 'gone',
+): void {
+  const end = now();
+  const whole = c.codeOf(via, call, error);
+  const codes = failuresOf(error)?.map(([index, one]) => [index, c.codeOf(via, call, one)] as const);
+  const codeOf = codes === undefined ? undefined : new Map(codes);
+  if (codeOf !== undefined && (codeOf.size !== codes?.length || [...codeOf.keys()].some((i) => !(i in asked))))
+    c.wrong(via, call, `of ${asked.length} keys these failed: ${codes?.map(([index]) => index).join(', ')}`);
+  for (const [index, id] of asked.entries()) {
+    if (id === undefined) continue;
+    // Without a word of keys each of them may have been changed.
+    const code = codeOf === undefined ? whole : codeOf.get(index);
+    if (code === undefined) c.client.record.told(id, end, made);
+    else
+      c.client.record.told(id, end, codeOf === undefined || code === 'ERR_INDETERMINATE' ? 'open' : 'no-effect', code);
+  }
+}
+
+/** Which of a batch failed, and why; undefined: the error is not of its keys. */
+function failuresOf(error: unknown): (readonly [index: number, error: unknown])[] | undefined {
+  if (!(error instanceof FarkvError) || !(error.cause instanceof AggregateError)) return undefined;
+  const { errors, indexes } = error.cause as BatchFailures;
+  return errors.map((one: unknown, i) => [indexes[i] ?? -1, one] as const);
 }
 
 async function remove(c: Caller, form: Form): Promise<void> {
@@ -77,6 +97,31 @@ async function remove(c: Caller, form: Form): Promise<void> {
   await c.change(`delete ${form}`, key, { kind: 'delete' }, () =>
     overwriting(view.delete(name, c.limits()), name).then((found) => (found ? 'deleted' : 'absent')),
   );
+}
+
+/** How many were there is told, and which only where all were or none; else see deletes.ts. */
+async function deleteMany(c: Caller, form: Form): Promise<void> {
+  const { record } = c.client;
+  const keys = someTwice(drawBatch(c)).slice(0, 1 + c.random.below(c.random.below(4) === 0 ? 200 : 4));
+  const via = `deleteMany ${form}`;
+  const by = { lane: c.lane, via };
+  const view = c.view(keys[0]!.space);
+  const call = now();
+  const asked = keys.map(({ of, id }) => (of === 'y' ? undefined : record.ask(by, id, call, { kind: 'delete' })));
+  const names = keys.map((key) => c.named(key, form));
+  record.flush();
+  try {
+    const found = await overwriting(view.deleteMany(names, c.limits()), names);
+    const end = now();
+    if (found > keys.length) c.wrong(via, call, `${found} of ${keys.length} keys were there`);
+    const outcome = found === 0 ? 'absent' : found === keys.length ? 'deleted' : 'gone';
+    for (const id of asked) if (id !== undefined) record.told(id, end, outcome);
+    const ids = keys.map(({ id }) => id);
+    if (outcome === 'gone') record.deletedSome(by, { call, end, keys: ids, found });
+    record.count(via);
+  } catch (error) {
+    batchFailed(c, via, call, error, asked, 'gone');
+  }
 }
 
 /** Mostly by what was just read, else by what has had time to grow old. */
@@ -92,11 +137,70 @@ async function comparing(
   return c.known;
 }
 
+/** A value that expires when the one before it would have; mostly it has a time to live of its own. */
+function keeping(c: Caller, key: ChaosKey, version: bigint): Written {
+  const value = c.value(key);
+  return version !== 0n && c.random.below(3) === 0 ? { ...value, ttlMs: undefined } : value;
+}
+
+/**
+ * Each try is a swap of its own, of which the next try says that it lost. Half of them leave the flags as they are, and
+ * some the time to live: then an absent key stays absent, since its value would never expire.
+ */
+async function update(c: Caller, form: Form): Promise<void> {
+  const { record } = c.client;
+  const drawn = c.key();
+  const key = drawn.of === 'y' ? keyOf('g', c.client.generation(), c.random.below(18)) : drawn;
+  const via = `update ${form}`;
+  const [view, name] = [c.view(key.space), c.named(key, form)];
+  const by = { lane: c.lane, via };
+  const keepsFlags = c.random.below(2) === 0;
+  const keepsTtl = c.random.below(3) === 0;
+  const ttlMs = key.of === 't' && !keepsTtl ? c.value(key).ttlMs : undefined;
+  const began = now();
+  let call = began;
+  let asked: number | undefined;
+  let answered: boolean | undefined;
+  const told = (outcome: ChangeOutcome, code?: string): void => {
+    if (asked !== undefined) record.told(asked, now(), outcome, code);
+    asked = undefined;
+  };
+  try {
+    const { changed, version } = await overwriting(
+      view.update(
+        name,
+        (value, entry) => {
+          told('no-effect');
+          c.saw(via, key, value, call, now(), entry);
+          call = now();
+          answered = c.random.below(10) > 0 && !(keepsTtl && key.of === 't' && entry === undefined);
+          if (!answered) return undefined;
+          let next = c.value(key, keepsFlags ? (entry?.flags ?? 0) : undefined);
+          while (!keepsFlags && flagsOf(next.id) !== undefined) next = c.value(key);
+          const how = { kind: 'swap', expected: entry?.version ?? 0n, value: next.id, ttlMs } as const;
+          asked = record.ask(by, key.id, call, how);
+          record.flush();
+          return next.bytes;
+        },
+        { ...c.limits(), ...(ttlMs === undefined ? {} : { ttlMs }), ...(keepsFlags ? {} : { flags: 0 }) },
+      ),
+      name,
+    );
+    if (changed !== answered)
+      c.wrong(via, began, `changed is ${changed}, and the function ${answered ? 'gave a value' : 'gave none'}`, key);
+    told(changed ? { swapped: true, version } : 'no-effect');
+    record.count(via);
+  } catch (error) {
+    const code = c.codeOf(via, began, error);
+    told(code === 'ERR_INDETERMINATE' ? 'open' : 'no-effect', code);
+  }
+}
+
 async function compareAndSwap(c: Caller, form: Form): Promise<void> {
   const by = await comparing(c, form);
   if (by === undefined) return;
   const { key, version } = by;
-  const value = c.value(key);
+  const value = keeping(c, key, version);
   const [view, name] = [c.view(key.space), c.named(key, form)];
   const asked = { kind: 'swap', expected: version, value: value.id, ttlMs: value.ttlMs } as const;
   await c.change(`compareAndSwap ${form}`, key, asked, () =>
@@ -118,6 +222,8 @@ export const CHANGES: readonly Call[] = [
   { name: 'put', weight: 18, keyed: true, run: (c, form) => put(c, form) },
   { name: 'putMany', weight: 3, keyed: true, run: putMany },
   { name: 'delete', weight: 6, keyed: true, run: remove },
+  { name: 'deleteMany', weight: 2, keyed: true, run: deleteMany },
   { name: 'compareAndSwap', weight: 16, keyed: true, run: compareAndSwap },
+  { name: 'update', weight: 6, keyed: true, run: update },
   { name: 'compareAndDelete', weight: 3, keyed: true, run: compareAndDelete },
 ];

@@ -2,7 +2,7 @@
 import { ABSENT } from '../../client/index.js';
 import type { Call } from './calls.js';
 import { now, type Caller, overwriting } from './caller.js';
-import { drawKeys, MSGPACK_NAMESPACE, NAMESPACES, WIDE, type ChaosKey, type Form } from './keys.js';
+import { drawKeys, drawTail, MSGPACK_NAMESPACE, NAMESPACES, WIDE, type ChaosKey, type Form } from './keys.js';
 
 /** Larger than any value of a run. */
 const ROOM = 500_000;
@@ -35,8 +35,12 @@ class Target {
   }
 }
 
+/** Now and then of what grows (tails.ts). */
+const drawRead = (c: Caller): ChaosKey =>
+  c.random.below(8) > 0 ? c.key() : drawTail(c.random, c.client.generation(), c.random.pick(['c', 'l']));
+
 export async function get(c: Caller, form: Form): Promise<void> {
-  const key = c.key();
+  const key = drawRead(c);
   const via = `get ${form}`;
   const [view, name, limits] = [c.view(key.space), c.named(key, form), c.limits()];
   const call = now();
@@ -44,7 +48,7 @@ export async function get(c: Caller, form: Form): Promise<void> {
 }
 
 async function getSync(c: Caller, form: Form): Promise<void> {
-  const key = c.key();
+  const key = drawRead(c);
   const via = `getSync ${form}`;
   const [view, name] = [c.view(key.space), c.named(key, form)];
   const call = now();
@@ -60,6 +64,34 @@ export async function getEntry(c: Caller, form: Form, key: ChaosKey = c.key(), l
     const entry = await overwriting(view.getEntry(name, limits), name);
     c.saw(via, key, entry?.value, call, now(), entry);
     if (key.of !== 'y') c.known = { key, version: entry?.version ?? 0n };
+  });
+}
+
+async function has(c: Caller, form: Form): Promise<void> {
+  const key = c.key();
+  const via = `has ${form}`;
+  const [view, name] = [c.view(key.space), c.named(key, form)];
+  const call = now();
+  await c.read(via, async () =>
+    c.sawPresence(via, key, await overwriting(view.has(name, c.limits()), name), call, now()),
+  );
+}
+
+/** Of a class of keys either every value has a time to live or none. */
+async function ttl(c: Caller, form: Form): Promise<void> {
+  const key = c.key();
+  const via = `ttl ${form}`;
+  const [view, name] = [c.view(key.space), c.named(key, form)];
+  const call = now();
+  await c.read(via, async () => {
+    const left = await overwriting(view.ttl(name, c.limits()), name);
+    const end = now();
+    // None left: it expired, or is about to.
+    const expiry =
+      typeof left === 'number' ? { from: left === 0 ? 0 : call + (left - 1) * 1e6, to: end + left * 1e6 } : undefined;
+    c.sawPresence(via, key, left !== undefined, call, end, expiry);
+    if (left !== undefined && (left !== null) !== (key.of === 't'))
+      c.wrong(via, call, `${key.id} has ${String(left)} ms left`, key);
   });
 }
 
@@ -177,6 +209,8 @@ export const READS: readonly Call[] = [
   { name: 'get', weight: 14, keyed: true, run: get },
   { name: 'getSync', weight: 8, keyed: true, synchronous: true, run: getSync },
   { name: 'getEntry', weight: 16, keyed: true, run: (c, form) => getEntry(c, form) },
+  { name: 'has', weight: 4, keyed: true, run: has },
+  { name: 'ttl', weight: 3, keyed: true, run: ttl },
   { name: 'getInto', weight: 5, keyed: true, run: into('getInto') },
   { name: 'getIntoSync', weight: 4, keyed: true, synchronous: true, run: into('getIntoSync') },
   { name: 'getMany', weight: 6, keyed: true, run: getMany },

@@ -33,28 +33,56 @@ function sawEntry(
         ? { id: 'key' }
         : { wrong: `the key's own bytes are ${entry.key.subarray(0, 40).toString('hex')}` },
   });
-  if ((entry.expiresAtMs !== undefined) !== (key.of === 't'))
-    c.wrong(via, call, `${via} gave ${id} with the expiry ${String(entry.expiresAtMs)}`, key);
   c.named(key, 'Buffer');
   if (entry.value !== undefined) c.saw(via, key, entry.value, call, now(), entry);
+  else c.sawListed(via, key, entry, call);
   return id;
 }
 
-/** Every key of a namespace. */
+/** A namespace as a scan or a count asks for it: all of it, or what begins as one of its keys does. */
+function drawPart(c: Caller): { readonly space: number; readonly prefix?: Buffer } {
+  if (c.random.below(2) === 0) return { space: c.random.pick(NAMESPACES) };
+  const { space, bytes } = c.key();
+  return { space, prefix: Buffer.from(bytes.subarray(0, 1 + c.random.below(6))) };
+}
+
+const latin1 = (prefix: Buffer | undefined): { readonly prefix?: string } =>
+  prefix === undefined ? {} : { prefix: prefix.toString('latin1') };
+
+/** Every key of a namespace, or with a prefix. */
 async function scan(c: Caller): Promise<void> {
-  const space = c.random.pick(NAMESPACES);
+  const { space, prefix } = drawPart(c);
   const values = c.random.below(2) === 0;
   const via = values ? 'scan values' : 'scan keys';
-  const options = { ...c.timeout(), timeoutMs: 3000, batch: 1 + c.random.below(c.random.below(2) === 0 ? 30 : 2000) };
+  const batch = 1 + c.random.below(c.random.below(2) === 0 ? 30 : 2000);
+  const options = { timeoutMs: 3000, batch, ...(prefix === undefined ? {} : { prefix }) };
   const keys = new Set<string>();
   const call = now();
   const whole = await c.read(via, async () => {
     for await (const entry of values ? c.view(space).scan({ ...options, values }) : c.view(space).scan(options)) {
       const id = sawEntry(c, via, space, entry, call);
       if (id !== undefined) keys.add(id);
+      if (prefix !== undefined && !entry.key.subarray(0, prefix.length).equals(prefix))
+        c.wrong(via, call, `${via} gave a key without its prefix`);
     }
   });
-  if (whole) c.client.record.scan({ lane: c.lane, via }, space, call, now(), [...keys]);
+  if (whole) c.client.record.scan({ lane: c.lane, via }, { space, ...latin1(prefix), call, end: now() }, [...keys]);
+}
+
+/** Of a namespace into which nobody writes it is known; of others by what was written (scans.ts). */
+async function count(c: Caller): Promise<void> {
+  const call = now();
+  await c.read('count', async () => {
+    const none = await c.view(EMPTY_NAMESPACE).count(c.limits());
+    if (none !== 0) c.wrong('count', call, `${none} keys in a namespace into which nobody writes`);
+    const all = await c.view(c.random.pick(NAMESPACES)).count({ ...c.timeout(), prefix: 'nobody writes' });
+    if (all !== 0) c.wrong('count', call, `${all} keys that begin as nobody's do`);
+    const { space, prefix } = drawPart(c);
+    const began = now();
+    const counted = await c.view(space).count({ timeoutMs: 3000, ...(prefix === undefined ? {} : { prefix }) });
+    const asked = { space, ...latin1(prefix), call: began, end: now() };
+    c.client.record.counted({ lane: c.lane, via: 'count' }, asked, counted);
+  });
 }
 
 /** One page; most often of a namespace without keys, whose steps carry nothing. */
@@ -69,6 +97,16 @@ async function scanPage(c: Caller): Promise<void> {
     const page = values ? await c.view(space).scanPage({ ...options, values }) : await c.view(space).scanPage(options);
     for (const entry of page.entries) sawEntry(c, via, space, entry, call);
     if (page.cursor === undefined) return;
+    const first = page.entries[0];
+    if (first !== undefined) {
+      const prefix = first.key.subarray(0, 1 + c.random.below(3));
+      const some = await c.view(space).scanPage({ ...options, prefix });
+      for (const entry of some.entries) {
+        sawEntry(c, via, space, entry, call);
+        if (!entry.key.subarray(0, prefix.length).equals(prefix))
+          c.wrong(via, call, `${via} gave a key without its prefix`);
+      }
+    }
     // Kept as text, and given to another view.
     const next = await c.client.kv.namespace(space).scanPage({ ...options, cursor: page.cursor });
     for (const entry of next.entries) sawEntry(c, via, space, entry, call);
@@ -126,7 +164,8 @@ function shortLived(via: 'close' | 'asyncDispose') {
 }
 
 export const SCANS: readonly Call[] = [
-  { name: 'scan', weight: 0.3, keyed: false, run: scan },
+  { name: 'scan', weight: 0.5, keyed: false, run: scan },
+  { name: 'count', weight: 0.8, keyed: false, run: count },
   { name: 'scanPage', weight: 4, keyed: false, run: scanPage },
 ];
 

@@ -7,6 +7,7 @@ import type { Caller } from './caller.js';
 import { CHANGES } from './calls-changes.js';
 import { READS } from './calls-reads.js';
 import { OTHERS, SCANS } from './calls-scans.js';
+import { TAILS } from './calls-tails.js';
 import type { Form } from './keys.js';
 
 export interface Call {
@@ -21,4 +22,4 @@ export interface Call {
   readonly run: (caller: Caller, form: Form) => Promise<void>;
 }
 
-export const CALLS: readonly Call[] = [...READS, ...CHANGES, ...SCANS, ...OTHERS];
+export const CALLS: readonly Call[] = [...READS, ...CHANGES, ...TAILS, ...SCANS, ...OTHERS];

@@ -1,6 +1,6 @@
 /**
- * Many runs with copies, one after the other, each arranged otherwise, until so many servers were killed. What came of
- * each is kept in a file for each commit, so that a campaign goes on where it was stopped. Not for: the command line
+ * Many runs with copies, one after the other, each arranged otherwise, until so many servers were killed, or so often all
+ * of them at once. What came of each is kept in a file for each commit and level, so that a campaign goes on where it was stopped. Not for: the command line
  * (campaign-main.ts), a run (run.ts).
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,10 @@ import { spreadOf, type Outages, type Spread } from './outages.js';
 import type { Report, RunOptions } from './run.js';
 
 /** What is kept of a run. */
-export type Round = Pick<Report, 'kills' | 'operations' | 'indeterminate' | 'permittedLosses'> & {
+export type Round = Pick<
+  Report,
+  'kills' | 'allEnded' | 'underLoad' | 'operations' | 'indeterminate' | 'permittedLosses' | 'overtaken'
+> & {
   readonly seed: number;
   readonly replay: string;
   /** Losses, old values and all else that no history may have, and servers or copies that did not come back. */
@@ -21,17 +24,21 @@ export type Round = Pick<Report, 'kills' | 'operations' | 'indeterminate' | 'per
 export interface Totals {
   readonly rounds: number;
   readonly kills: number;
+  /** How often no server was left, and how often that was under load. */
+  readonly allEnded: number;
+  readonly underLoad: number;
   readonly operations: number;
   readonly indeterminate: number;
-  /** Shards that lost all copies at once, as the run meant them to. */
+  /** Shards that lost all copies at once, as the run meant them to, or were overtaken. */
   readonly permittedLosses: number;
+  readonly overtaken: number;
   readonly failures: number;
   readonly unanswered: Spread;
   readonly paused: Spread;
   readonly before: Spread;
 }
 
-export type Arrangement = Pick<RunOptions, 'servers' | 'transport' | 'tls'> & {
+export type Arrangement = Pick<RunOptions, 'servers' | 'transport' | 'tls' | 'only'> & {
   readonly copies: NonNullable<RunOptions['copies']>;
 };
 
@@ -45,21 +52,26 @@ export const ARRANGEMENTS: readonly Arrangement[] = [
   { servers: 3, transport: 'shm', tls: false, copies: two },
 ];
 
+/** Every other round of durable values: nothing else holds up the next kill of all servers. */
+const OF_ALL = ['kill-all', 'kill-client'] as const;
+
 /** `$XDG_CACHE_HOME/farkv/campaign`, else under `~/.cache`. */
 export function campaignDirectory(env: NodeJS.ProcessEnv = process.env): string {
   const cache = env.XDG_CACHE_HOME;
   return join(cache === undefined || cache === '' ? join(homedir(), '.cache') : cache, 'farkv', 'campaign');
 }
 
-/** The rounds of one commit. */
+/** The rounds of one commit, at one level. */
 export class Campaign {
   readonly #file: string;
   readonly #rounds: Round[];
+  readonly #durable: boolean;
   #seed: number;
 
-  constructor(directory: string, commit: string) {
+  constructor(directory: string, commit: string, level: 'replicated' | 'durable' = 'replicated') {
     mkdirSync(directory, { recursive: true });
-    this.#file = join(directory, `${commit}.json`);
+    this.#durable = level === 'durable';
+    this.#file = join(directory, `${commit}${this.#durable ? '-durable' : ''}.json`);
     this.#rounds = readRounds(this.#file);
     this.#seed = Math.max(0, ...this.#rounds.map(({ seed }) => seed));
   }
@@ -67,7 +79,15 @@ export class Campaign {
   /** Of a round that begins: other faults and another arrangement than the one begun before. */
   begin(): { readonly seed: number; readonly arrangement: Arrangement } {
     const arrangement = ARRANGEMENTS[this.#seed % ARRANGEMENTS.length]!;
-    return { seed: ++this.#seed, arrangement };
+    const seed = ++this.#seed;
+    if (!this.#durable) return { seed, arrangement };
+    const copies = { ...arrangement.copies, durable: true };
+    return { seed, arrangement: { ...arrangement, copies, only: seed % 2 === 0 ? OF_ALL : undefined } };
+  }
+
+  /** What a campaign counts. */
+  get kills(): number {
+    return this.#durable ? this.totals.underLoad : this.totals.kills;
   }
 
   get totals(): Totals {
@@ -76,9 +96,12 @@ export class Campaign {
     return {
       rounds: this.#rounds.length,
       kills: sum((r) => r.kills),
+      allEnded: sum((r) => r.allEnded),
+      underLoad: sum((r) => r.underLoad),
       operations: sum((r) => r.operations),
       indeterminate: sum((r) => r.indeterminate),
       permittedLosses: sum((r) => r.permittedLosses),
+      overtaken: sum((r) => r.overtaken),
       failures: sum((r) => r.failures.length),
       unanswered: spread('unanswered'),
       paused: spread('paused'),

@@ -4,6 +4,10 @@
  * permits that.
  */
 import test from 'ava';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { lyingDisk } from '../support/lying-disk.js';
 import { CALLS } from './calls.js';
 import { FORMS } from './keys.js';
 import { replayOf } from './replay.js';
@@ -68,4 +72,39 @@ test.serial('nothing that was acknowledged or READ is lost while servers with co
   t.log(`${report.operations} operations, ${report.kills} kills, ${report.indeterminate} indeterminate`);
   t.deepEqual(report.failures, [], faults.join('\n'));
   t.is(report.permittedLosses, 0);
+});
+
+const DURABLE = {
+  servers: 3,
+  clients: 4,
+  transport: 'both',
+  tls: false,
+  operationsPerSecond: 300,
+  ownerLeaseMs: 1000,
+  copies: { replicas: 2, minInSync: 1, durable: true },
+} as const;
+
+test.serial('no durable value is lost while servers are killed, one and all at once', async (t) => {
+  t.timeout(600_000);
+  const given = process.env.FARKV_SEED;
+  const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
+  const faults: string[] = [];
+  const options = { ...DURABLE, seed, seconds: 25, only: ['kill', 'kill-all', 'kill-returning', 'pause'] } as const;
+  t.log(`seed ${seed}; the same faults again: ${replayOf(options)}`);
+  const report = await run({ ...options, operationsMin: 500, killsMin: 2, say: (text) => faults.push(text) });
+  t.log(`${report.operations} operations, ${report.kills} kills, ${report.underLoad} of all at once under load`);
+  t.deepEqual(report.failures, [], faults.join('\n'));
+  t.is(report.permittedLosses, 0);
+});
+
+test.serial('a disk that keeps back what it has confirmed is found out when all servers are killed', async (t) => {
+  t.timeout(600_000);
+  const directory = mkdtempSync(join(tmpdir(), 'farkv-lying-'));
+  t.teardown(() => rmSync(directory, { recursive: true }));
+  const options = { ...DURABLE, seed: 1, seconds: 15, only: ['kill-all'] } as const;
+  const env = lyingDisk(directory, 'write');
+  const report = await run({ ...options, env, operationsMin: 0, killsMin: 4, say: () => undefined });
+  t.teardown(() => rmSync(report.directory, { recursive: true, force: true }));
+  t.log(report.failures[0]);
+  t.true(report.failures.some((one) => one.includes('is not linearizable')));
 });

@@ -6,13 +6,22 @@ import type { ClusterStatus } from '../../server/status.js';
 import type { ServerProcess } from '../support/cluster.js';
 import type { FaultLog } from './fault-log.js';
 import type { Filling } from './filling.js';
-import { inSyncOf, isCurrent, isWhole, lostWith, PARTED_NS, type Look } from './promise.js';
-import type { CopyFault } from './schedule.js';
+import type { Overtaken } from './overtaken.js';
+import { inSyncAgain, inSyncOf, isCurrent, isWhole, lostWith, PARTED_NS, type Again, type Look } from './promise.js';
+import type { CopyFault, Level } from './schedule.js';
+
+/** What else is known of the run while it goes on. */
+export interface Witness {
+  /** As all servers' maps have it by now. */
+  readonly latest: (shard: number) => { readonly epoch: number; readonly owner: string | undefined } | undefined;
+  readonly overtaken: () => readonly Overtaken[];
+}
 
 /** What the nemesis does for these faults. */
 export interface Hands {
   readonly servers: readonly ServerProcess[];
   readonly log: FaultLog;
+  readonly witness: Witness;
   readonly say: (text: string) => void;
   readonly stopped: (server: ServerProcess) => void;
   /** The run is to fail, for this reason. */
@@ -30,17 +39,24 @@ export interface Hands {
 export interface CopyPolicy {
   readonly replicas: number;
   readonly minInSync: number;
+  /** They are on disks too, so nothing excuses a loss, and nobody looks where they are before a process is ended. */
+  readonly durable?: boolean;
 }
 
-type Seen = Omit<Look, 'ended' | 'stopped' | 'beyond' | 'toNs'>;
+export const levelOf = (copies: CopyPolicy | undefined): Level =>
+  copies === undefined ? 'cache' : copies.durable === true ? 'durable' : 'replicated';
+
+type Seen = Omit<Look, 'ended' | 'stopped' | 'beyond' | 'again' | 'toNs'>;
 
 /** A busy machine makes copies slowly. */
 const WHOLE_MS = 90_000;
 const LOOK_MS = 50;
 /** Tables that did not grow in this time were large enough. */
 const GROWTH_MS = 20_000;
-/** Changes are under way then, and wait for the backup. */
-const PARTED_MS = 300;
+/** Changes are under way then, and wait for the backup; no copy has been promoted yet, unless the machine is busy. */
+const PARTED_MS = 150;
+/** So often an operator gives up a shard. */
+const RESET_MS = 500;
 const now = (): number => Number(process.hrtime.bigint());
 
 export class CopyFaults {
@@ -60,8 +76,7 @@ export class CopyFaults {
     while (!this.#hands.over()) {
       const fromNs = now();
       status = await this.#current();
-      if (status !== undefined && isWhole(status))
-        return { fromNs, inSync: inSyncOf(status), owners: status.shards.map((s) => s.owner) };
+      if (status !== undefined && isWhole(status)) return seenIn(status, fromNs);
       if (performance.now() > until) {
         failed(`the copies were not in sync ${WHOLE_MS} ms after the last fault\n${troubleOf(status)}`);
         return undefined;
@@ -119,8 +134,7 @@ export class CopyFaults {
     const seen = await this.whole();
     const ended = seen === undefined ? [] : choose(seen);
     if (seen === undefined || ended.length === 0 || lostWith({ ...seen, ended }).length > 0) return false;
-    await this.#strike({ ...seen, ended, stopped: [], beyond: false }, signal, forMs);
-    return true;
+    return (await this.#strike({ ...seen, ended, stopped: [], beyond: false }, signal, forMs)) !== undefined;
   }
 
   /**
@@ -151,11 +165,28 @@ export class CopyFaults {
       };
     }
     await this.#hands.wait(PARTED_MS);
-    const inTime = now() - partedNs < PARTED_NS;
-    if (inTime)
-      await this.#strike({ ...seen, ended: [owner], stopped: [backup], beyond: false }, 'SIGKILL', forMs, join);
-    else await join();
-    return inTime;
+    const look = { ...seen, ended: [owner], stopped: [backup], beyond: false };
+    const over = now() - partedNs < PARTED_NS ? await this.#strike(look, 'SIGKILL', forMs, join) : undefined;
+    if (over === undefined) await join();
+    else await this.#giveUp(seen);
+    over?.();
+    return over !== undefined;
+  }
+
+  /** Shards of which a copy was promoted too late to be seen, and then killed: an operator gives them up. */
+  async #giveUp({ fromNs }: Seen): Promise<void> {
+    const { witness, say, ask } = this.#hands;
+    const until = performance.now() + WHOLE_MS;
+    for (const { shard, epoch, by, look } of witness.overtaken()) {
+      if (look.fromNs !== fromNs) continue;
+      say(`shard ${shard} was promoted at ${by} right before that was killed: it is given up`);
+      while (!this.#hands.over() && performance.now() < until) {
+        const s = (await this.#current())?.shards[shard];
+        if (s !== undefined && s.epoch > epoch && s.owner !== undefined) break;
+        if (s !== undefined && s.owner === undefined) await ask('shard-reset', { shard, acceptLoss: true });
+        await this.#hands.wait(RESET_MS);
+      }
+    }
   }
 
   /** Killed, and killed again while it makes its copies anew. */
@@ -170,7 +201,7 @@ export class CopyFaults {
         copies?.copies.some(({ member, state }) => member === id && state === 'joining'),
       );
       if (status !== undefined && joins === true) {
-        const seen = { fromNs, inSync: inSyncOf(status), owners: status.shards.map((s) => s.owner) };
+        const seen = seenIn(status, fromNs);
         if (lostWith({ ...seen, ended: [id] }).length > 0) return true;
         await this.#strike({ ...seen, ended: [id], stopped: [], beyond: false }, 'SIGKILL', forMs);
         return true;
@@ -211,10 +242,9 @@ export class CopyFaults {
       const status = await this.#current();
       const victim = status === undefined || !isWhole(status) ? undefined : choose(status);
       if (status !== undefined && victim !== undefined) {
-        const seen = { fromNs, inSync: inSyncOf(status), owners: status.shards.map((s) => s.owner) };
-        if (lostWith({ ...seen, ended: [victim] }).length > 0) return false;
-        await this.#strike({ ...seen, ended: [victim], stopped: [], beyond: false }, 'SIGKILL', forMs);
-        return true;
+        const look = { ...seenIn(status, fromNs), ended: [victim], stopped: [], beyond: false };
+        if (lostWith(look).length > 0) return false;
+        return (await this.#strike(look, 'SIGKILL', forMs)) !== undefined;
       }
       await this.#hands.wait(5);
     }
@@ -239,7 +269,7 @@ export class CopyFaults {
       for (let tries = 0; tries < 100 && !(await policy('empty')); tries++) await this.#hands.wait(LOOK_MS);
     }
     await this.whole();
-    over();
+    over?.();
     for (let tries = 0; tries < 100 && !(await policy('wait')); tries++) await this.#hands.wait(LOOK_MS);
     return true;
   }
@@ -263,14 +293,24 @@ export class CopyFaults {
     return undefined;
   }
 
-  /** Ends them all at once, and starts them again. Answers what is to be called when the fault is over. */
+  /**
+   * Ends them all at once, and starts them again. Answers what is to be called when the fault is over; undefined: by now
+   * some shard has no other copy, and nobody was ended.
+   */
   async #strike(
-    look: Omit<Look, 'toNs'>,
+    seen: Omit<Look, 'again' | 'toNs'>,
     signal: 'SIGKILL' | 'SIGTERM',
     forMs: number,
     meanwhile: () => void | Promise<void> = () => undefined,
-  ): Promise<() => void> {
-    const { log, stopped } = this.#hands;
+  ): Promise<(() => void) | undefined> {
+    const { log, stopped, say } = this.#hands;
+    const again = this.#again(seen);
+    const lost = lostWith({ inSync: inSyncAgain(seen, again), ended: seen.ended });
+    if (lost.length > 0 && !seen.beyond) {
+      say(`${seen.ended.join(', ')} stays: shards ${lost.join(', ')} would lose their last copy`);
+      return undefined;
+    }
+    const look = seen.beyond ? seen : { ...seen, again };
     const over = log.look(look);
     const servers = look.ended.map((id) => this.#server(id));
     const backs = look.ended.map((server) => log.begin({ server, kind: 'dead' }));
@@ -280,8 +320,13 @@ export class CopyFaults {
     await meanwhile();
     for (const back of backs) back();
     if (!this.#hands.over()) for (const server of servers) server.launch();
-    if (!look.beyond) over();
+    if (!look.beyond && look.stopped.length === 0) over();
     return over;
+  }
+
+  #again({ inSync }: Pick<Seen, 'inSync'>): Again {
+    const latest = inSync.map((_, shard) => this.#hands.witness.latest(shard));
+    return { atNs: now(), epochs: latest.map((one) => one?.epoch ?? 0), owners: latest.map((one) => one?.owner) };
   }
 
   #server(id: string): ServerProcess {
@@ -298,6 +343,11 @@ export class CopyFaults {
 }
 
 const CALM_LOOKS = 20;
+
+function seenIn(status: ClusterStatus, fromNs: number): Seen {
+  const { shards } = status;
+  return { fromNs, inSync: inSyncOf(status), owners: shards.map((s) => s.owner), epochs: shards.map((s) => s.epoch) };
+}
 
 export function troubleOf(status: ClusterStatus | undefined): string {
   if (status === undefined) return 'no leader answered';

@@ -25,8 +25,8 @@ const SEQUENCE_BITS = 44n;
 const CAME_WITH_VALUES = /shard (\d+) is open in epoch (\d+) with all values of its owner/gu;
 
 /**
- * What a shard is called that came to this owner in this epoch with all values. By the owner too: one that has its copy
- * ready says so, and may lose the shard to another one then.
+ * What a shard is called that came to this owner in this epoch. By the owner too: one that has the copy of a move ready
+ * says so, and may lose the shard to another one then.
  */
 export const keptName = (shard: number, epoch: number, owner: string | undefined): string =>
   `${shard}/${epoch} ${owner ?? 'nobody'}`;
@@ -34,6 +34,13 @@ export const keptName = (shard: number, epoch: number, owner: string | undefined
 /** Names of those that came to this server with all values, as its log says. */
 export function keptIn(server: string, log: string): string[] {
   return [...log.matchAll(CAME_WITH_VALUES)].map(([, shard, epoch]) => keptName(Number(shard), Number(epoch), server));
+}
+
+const LEADS = /shard (\d+) comes to this server in epoch (\d+), with the copy that is here/gu;
+
+/** Names of those that this server began to own with its copy, while its process ran. */
+export function ledIn(server: string, log: string): string[] {
+  return [...log.matchAll(LEADS)].map(([, shard, epoch]) => keptName(Number(shard), Number(epoch), server));
 }
 
 export interface Epoch {

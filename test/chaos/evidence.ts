@@ -19,21 +19,26 @@ interface Stored {
   readonly beganNs: number;
   /** Absent: of caches. */
   readonly replicas?: number;
+  /** Absent in what earlier runs left. */
+  readonly durable?: boolean;
+  readonly led: Evidence['led'];
 }
 
 export function storeEvidence(
   directory: string,
   epochs: readonly Epoch[],
-  { kept, faults, ownerLeaseMs, beganNs, replicas }: Omit<Evidence, 'record' | 'epochsOf'>,
+  { kept, led, faults, ownerLeaseMs, beganNs, replicas, durable = false }: Omit<Evidence, 'record' | 'epochsOf'>,
 ): void {
   writeFileSync(
     join(directory, FILE),
     JSON.stringify({
       epochs,
       kept: [...kept],
+      led,
       faults: faults.toJSON(),
       ownerLeaseMs,
       beganNs,
+      durable,
       ...(replicas === undefined ? {} : { replicas }),
     } satisfies Stored),
   );
@@ -48,16 +53,18 @@ export function recordIn(directory: string): Recorded {
 }
 
 export function loadEvidence(directory: string): Evidence {
-  const { epochs, kept, faults, ownerLeaseMs, beganNs, replicas } = JSON.parse(
+  const { epochs, kept, led, faults, ownerLeaseMs, beganNs, replicas, durable } = JSON.parse(
     readFileSync(join(directory, FILE), 'utf8'),
   ) as Stored;
   return {
     record: recordIn(directory),
     epochsOf: (shard) => epochs.filter((e) => e.shard === shard),
     kept: new Set(kept),
+    led,
     faults: FaultLog.of(faults),
     ownerLeaseMs,
     beganNs,
     replicas,
+    durable,
   };
 }

@@ -2,13 +2,19 @@
  * Keys that fill the tables while a fault is made, so that these grow: in a namespace of their own, which the clients of
  * the run do not look at. What was acknowledged must be there afterwards, and is then deleted.
  */
-import { connect, type BufferValue, type Client, type ConnectOptions } from '../../client/index.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect, FarkvError, type BufferValue, type Client, type ConnectOptions } from '../../client/index.js';
 
 const SPACE = 60_000;
 const LANES = 32;
 const KEYS_MAX = 6000;
 const VALUE_BYTES = 1500;
 const CALL_MS = 30_000;
+/** So many are asked for at once when they are looked for. */
+const LOOKED_FOR = 500;
+/** What a program asks again after: the owner pushes back, or is not there at present. */
+const PASSING: ReadonlySet<string> = new Set(['ERR_BUSY', 'ERR_TIMEOUT', 'ERR_SHARD_UNAVAILABLE', 'ERR_DISCONNECTED']);
+const AGAIN_MS = 200;
 
 let fillings = 0;
 
@@ -44,11 +50,18 @@ export class Filling {
 
   /** Acknowledged keys that are gone or have another value. */
   async missing(): Promise<string[]> {
-    const found = await this.#client.getMany(this.#acknowledged);
-    return this.#acknowledged.filter((key, i) => {
-      const value = found[i];
-      return !Buffer.isBuffer(value) || !value.equals(valueOf(key));
-    });
+    const missing: string[] = [];
+    for (let from = 0; from < this.#acknowledged.length; from += LOOKED_FOR) {
+      const keys = this.#acknowledged.slice(from, from + LOOKED_FOR);
+      const found = await untilAnswered(() => this.#client.getMany(keys));
+      missing.push(
+        ...keys.filter((key, i) => {
+          const value = found[i];
+          return !Buffer.isBuffer(value) || !value.equals(valueOf(key));
+        }),
+      );
+    }
+    return missing;
   }
 
   async remove(): Promise<void> {
@@ -67,6 +80,18 @@ export class Filling {
       );
     }
   }
+}
+
+/** As a program does that needs the answer, and not for ever. */
+export async function untilAnswered<T>(ask: () => Promise<T>, patienceMs = 2 * CALL_MS): Promise<T> {
+  const until = performance.now() + patienceMs;
+  for (;;)
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof FarkvError) || !PASSING.has(error.code) || performance.now() >= until) throw error;
+      await sleep(AGAIN_MS);
+    }
 }
 
 const valueOf = (key: string): Buffer => Buffer.alloc(VALUE_BYTES, key);

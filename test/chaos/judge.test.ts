@@ -39,6 +39,7 @@ function evidence(operations: readonly Operation[], epochs: readonly Epoch[], mo
     record,
     epochsOf: () => epochs,
     kept: new Set(),
+    led: [],
     faults: new FaultLog(['s1', 's2', 's3']),
     ownerLeaseMs: 1500,
     beganNs: 0,

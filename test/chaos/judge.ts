@@ -4,6 +4,7 @@
  * (linearizability.ts, search.ts).
  */
 import { setImmediate } from 'node:timers/promises';
+import { resolveDeletes } from './deletes.js';
 import { emptiedIn, type Emptied, type Epoch } from './epochs.js';
 import { checkExpiry } from './expiry.js';
 import type { FaultLog } from './fault-log.js';
@@ -11,9 +12,11 @@ import { classOf } from './keys.js';
 import { checkKey } from './linearizability.js';
 import { describe, type Loss, type Operation } from './operation.js';
 import { PermittedLosses } from './permitted-losses.js';
+import { overtakenIn, type Led } from './overtaken.js';
 import type { Recorded } from './recorded.js';
 import { brokenPromises, lostWith } from './promise.js';
-import { presentThroughout } from './scans.js';
+import { checkScans } from './scans.js';
+import { checkTail } from './tails.js';
 
 export interface Evidence {
   readonly record: Recorded;
@@ -21,11 +24,15 @@ export interface Evidence {
   readonly epochsOf: (shard: number) => readonly Epoch[];
   /** keptIn() all logs. */
   readonly kept: ReadonlySet<string>;
+  /** ledIn() the log of each process. */
+  readonly led: readonly Led[];
   readonly faults: FaultLog;
   readonly ownerLeaseMs: number;
   readonly beganNs: number;
-  /** Of a replicated tenant; undefined: of a cache. */
+  /** Of shards with copies; undefined: of a cache. */
   readonly replicas?: number | undefined;
+  /** The copies are on disks too: nothing excuses a loss. */
+  readonly durable?: boolean | undefined;
 }
 
 export interface Verdicts {
@@ -55,11 +62,16 @@ export async function judge(evidence: Evidence): Promise<Verdicts> {
     );
   };
   for (const { by, what, call, end } of someOfEach(record.wrong)) say(`${by}: ${what}`, call, end);
-  if (evidence.replicas !== undefined)
+  if (evidence.replicas !== undefined && evidence.durable !== true)
     violations.push(
       ...brokenPromises(faults, evidence.replicas, beganNs).map((why) => `the run proves nothing: ${why}`),
     );
   const losses = lossesOfShards(evidence);
+  const lossesOf = (shard: number): Loss[] => {
+    const { permitted = [], forbidden = [] } = losses.get(shard) ?? {};
+    return [...permitted, ...forbidden.map(({ loss }) => loss)];
+  };
+  resolveDeletes(record, lossesOf, say);
   let configurations = 0;
   let seededStaleReads = 0;
   const lostWith = new Map<Emptied, string[]>();
@@ -121,6 +133,14 @@ export async function judge(evidence: Evidence): Promise<Verdicts> {
       );
     }
   }
+  for (const [key, { shard, operations }] of record.tails) {
+    await setImmediate();
+    const { permitted, forbidden } = losses.get(shard) ?? { permitted: [], forbidden: [] };
+    const first = Math.min(...operations.map(({ call }) => call));
+    const lost = [...permitted, ...forbidden.map(({ loss }) => loss)].filter(({ end }) => end >= first);
+    for (const { at, why } of checkTail(operations, lost).slice(0, OF_EACH))
+      say(`${key} of shard ${shard}, which grows: ${why} (${at.by})`, at.call, at.end);
+  }
   for (const emptied of [...losses.values()].flatMap(({ forbidden }) => forbidden)) {
     const keys = lostWith.get(emptied) ?? [];
     const seen =
@@ -129,7 +149,7 @@ export async function judge(evidence: Evidence): Promise<Verdicts> {
         : `values are lost, ${keys.length} times:\n    ${keys.slice(0, 3).join('\n    ')}`;
     say(`${nameOf(emptied)}; ${seen}`, emptied.next.toldNs, emptied.next.toldNs);
   }
-  checkScans(record, losses, say);
+  checkScans(record, lossesOf, say);
   return {
     configurations,
     seededStaleReads,
@@ -169,16 +189,32 @@ function lossesBeyond(emptied: readonly Emptied[], faults: FaultLog, shard: numb
   });
 }
 
+/** And where its last copy in sync was overtaken by a fault: only what that one owned, and only while that lasts. */
+function lossesOvertaken(emptied: readonly Emptied[], { faults, led }: Evidence, shard: number): Loss[] {
+  const overtaken = overtakenIn(faults, led).filter((one) => one.shard === shard);
+  return emptied.flatMap(({ next, loss }) => {
+    const one = overtaken.find(
+      ({ epoch, atNs, look }) => next.epoch > epoch && next.toldNs >= atNs && next.sinceNs <= look.toNs,
+    );
+    return one === undefined ? [] : [{ ...loss, call: Math.min(loss.end, Math.max(loss.call, one.atNs)) }];
+  });
+}
+
 function lossesOfShards(evidence: Evidence): Map<number, ShardLosses> {
-  const { record, epochsOf, kept, faults, ownerLeaseMs, replicas } = evidence;
+  const { record, epochsOf, kept, faults, ownerLeaseMs, replicas, durable = false } = evidence;
   const causes = new PermittedLosses(faults, ownerLeaseMs);
   const ofShard = new Map<number, Operation[][]>();
+  for (const { shard } of record.tails.values()) ofShard.set(shard, ofShard.get(shard) ?? []);
   for (const { shard, operations } of record.keys.values())
     ofShard.set(shard, [...(ofShard.get(shard) ?? []), operations]);
   return new Map(
     [...ofShard].map(([shard, lists]) => {
+      if (durable) return [shard, { forbidden: [], permitted: [] }];
       const emptied = emptiedIn(epochsOf(shard), lists.flat(), kept);
-      if (replicas !== undefined) return [shard, { forbidden: [], permitted: lossesBeyond(emptied, faults, shard) }];
+      if (replicas !== undefined) {
+        const permitted = [...lossesBeyond(emptied, faults, shard), ...lossesOvertaken(emptied, evidence, shard)];
+        return [shard, { forbidden: [], permitted }];
+      }
       const forbidden = emptied.filter(({ before, next }) => causes.cause(before, next) === undefined);
       return [
         shard,
@@ -197,28 +233,6 @@ function within(losses: readonly Loss[], operations: readonly Operation[]): read
     last = Math.max(last, end === Infinity ? call : end);
   }
   return losses.filter((l) => l.end >= first && l.call <= last);
-}
-
-function checkScans(
-  record: Recorded,
-  losses: ReadonlyMap<number, ShardLosses>,
-  say: (what: string, fromNs: number, toNs: number) => void,
-): void {
-  for (const scan of record.scans) {
-    const missing: string[] = [];
-    for (const [key, { shard, operations }] of record.keys) {
-      if (!key.startsWith(`${scan.space}:`) || classOf(key) === 't' || scan.keys.has(key)) continue;
-      const { permitted = [], forbidden = [] } = losses.get(shard) ?? {};
-      const value = presentThroughout(operations, [...permitted, ...forbidden.map(({ loss }) => loss)], scan);
-      if (value !== undefined) missing.push(`${key} with ${value}`);
-    }
-    if (missing.length > 0)
-      say(
-        `${scan.by}: a scan of namespace ${scan.space} gave ${scan.keys.size} keys, and not ${missing.length} that were there throughout: ${missing.slice(0, 5).join(', ')}`,
-        scan.call,
-        scan.end,
-      );
-  }
 }
 
 /** The last read that can be made to tell a value that another acknowledged write had replaced before it. */

@@ -7,13 +7,14 @@
  *   t   as g, but every value has a time to live (expiry.ts)
  *   m   as g, in a namespace whose values are written through the codec "msgpack"
  *   y   tiny values, also empty ones; what is read must be the key's own bytes
+ *   c   counters, l lists (tails.ts): as g, in a namespace of their own
  *   w   so many that a batch of them takes several crossings, all through the run
  *
  * Of all classes but m some lie in one namespace, so that batches and scans meet all of them.
  */
 import type { Random } from '../support/random.js';
 
-export type KeyClass = 'g' | 't' | 'm' | 'y' | 'w';
+export type KeyClass = 'g' | 't' | 'm' | 'y' | 'w' | 'c' | 'l';
 /** How a program names a key: client/pending.ts Key. */
 export const FORMS = ['text', 'Buffer', 'Uint8Array', 'prepared'] as const;
 export type Form = (typeof FORMS)[number];
@@ -28,18 +29,36 @@ export interface ChaosKey {
 }
 
 export const MSGPACK_NAMESPACE = 4;
+/** Of counters and lists. */
+export const TAIL_NAMESPACE = 5;
 /** Nobody writes into it. */
 export const EMPTY_NAMESPACE = 9;
 const WIDE_NAMESPACE = 3;
 export const NAMESPACES: readonly number[] = [0, 1, 2, WIDE_NAMESPACE, MSGPACK_NAMESPACE];
 /** More than the keys of one crossing (client/batch-reads.ts CHUNK). */
 export const WIDE = 1400;
-const COUNTS: Readonly<Record<KeyClass, number>> = { g: 18, t: 8, m: 3, y: 8, w: WIDE };
+const COUNTS: Readonly<Record<KeyClass, number>> = { g: 18, t: 8, m: 3, y: 8, w: WIDE, c: 3, l: 3 };
 const LONG = 300;
+
+function spaceOf(of: KeyClass, n: number): number {
+  switch (of) {
+    case 'w':
+      return WIDE_NAMESPACE;
+    case 'm':
+      return MSGPACK_NAMESPACE;
+    case 'c':
+    case 'l':
+      return TAIL_NAMESPACE;
+    case 'g':
+      return n % 3;
+    default:
+      return n % 4;
+  }
+}
 
 /** The n-th of a class; `generation` counts for g, t and m. */
 export function keyOf(of: KeyClass, generation: number, n: number): ChaosKey {
-  const space = of === 'w' ? WIDE_NAMESPACE : of === 'm' ? MSGPACK_NAMESPACE : of === 'g' ? n % 3 : n % 4;
+  const space = spaceOf(of, n);
   const name = of === 'w' || of === 'y' ? `${of}${n}` : `${of}${generation}-${n}`;
   const ascii = Buffer.from(name);
   if (of === 'g' && n % 4 === 1)
@@ -81,11 +100,21 @@ export function keysOfGeneration(generation: number): ChaosKey[] {
   );
 }
 
+export const tailKeysOf = (generation: number): ChaosKey[] =>
+  (['c', 'l'] as const).flatMap((of) => Array.from({ length: COUNTS[of] }, (_, n) => keyOf(of, generation, n)));
+
+export const isTail = (key: ChaosKey): boolean => key.of === 'c' || key.of === 'l';
+
+export const wideKeys = (): ChaosKey[] => Array.from({ length: WIDE }, (_, n) => keyOf('w', 0, n));
+
 export function drawKey(random: Random, generation: number): ChaosKey {
   const kind = random.below(100);
   const of = kind < 70 ? 'g' : kind < 84 ? 't' : kind < 88 ? 'm' : kind < 94 ? 'y' : 'w';
   return keyOf(of, generation, random.below(COUNTS[of]));
 }
+
+export const drawTail = (random: Random, generation: number, of: 'c' | 'l'): ChaosKey =>
+  keyOf(of, generation, random.below(COUNTS[of]));
 
 /** Keys of one namespace, in any order and some of them twice. */
 export function drawKeys(random: Random, generation: number, space: number, count: number): ChaosKey[] {

@@ -69,7 +69,7 @@ export function knownWrites(history: readonly Operation[]): KnownWrites | string
 
   const operations: Operation[] = [];
   for (const o of history) {
-    if (o.kind !== 'get' && o.kind !== 'loss' && o.outcome === 'no-effect') continue;
+    if (o.kind !== 'get' && o.kind !== 'has' && o.kind !== 'loss' && o.outcome === 'no-effect') continue;
     const value = written(o);
     const end = value === undefined || !isOpen(o) ? undefined : seenBy.get(value);
     operations.push(end === undefined ? o : { ...o, end: Math.min(o.end, end) });

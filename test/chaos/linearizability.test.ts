@@ -2,7 +2,7 @@
 import test from 'ava';
 import { seeded } from '../support/random.js';
 import { checkKey } from './linearizability.js';
-import type { Delete, Get, Loss, Operation, Put, Swap } from './operation.js';
+import type { Delete, Get, Has, Loss, Operation, Put, Swap } from './operation.js';
 import { anyHistory, isLinearizable, randomHistory } from './random-histories.js';
 
 const get = (call: number, end: number, value: string | undefined, version?: bigint): Get => ({
@@ -13,6 +13,7 @@ const get = (call: number, end: number, value: string | undefined, version?: big
   value,
   version,
 });
+const has = (call: number, end: number): Has => ({ kind: 'has', call, end, by: 'reader' });
 const put = (call: number, end: number, value: string): Put => ({
   kind: 'put',
   call,
@@ -57,6 +58,19 @@ const right: Readonly<Record<string, readonly Operation[]>> = {
     get(21, 22, 'b'),
   ],
   'an open write is seen late': [put(0, 1, 'a'), put(2, Infinity, 'b'), get(5, 6, 'a'), get(100, 101, 'b')],
+  'a presence after a write, and one that an open write explains': [
+    put(0, 1, 'a'),
+    has(2, 3),
+    remove(4, 5, true),
+    put(6, Infinity, 'b'),
+    has(7, 8),
+  ],
+  'a delete that did not say whether there was something': [
+    { ...remove(0, 1, false), outcome: 'gone' },
+    put(2, 3, 'a'),
+    { ...remove(4, 5, true), outcome: 'gone' },
+    get(6, 7, undefined),
+  ],
   'an open write is never seen': [put(0, 1, 'a'), put(2, Infinity, 'b'), get(5, 6, 'a'), get(100, 101, 'a')],
   'an open write explains what a delete found': [
     put(0, 1, 'a'),
@@ -164,6 +178,13 @@ const wrong: Readonly<Record<string, readonly Operation[]>> = {
     loss(2, 3),
     put(4, 5, 'b'),
     get(6, 7, undefined),
+  ],
+  'a presence after a delete': [put(0, 1, 'a'), remove(2, 3, true), has(4, 5)],
+  'a presence of what nobody wrote': [has(0, 1), put(2, 3, 'a')],
+  'a value after a delete that did not say whether there was something': [
+    put(0, 1, 'a'),
+    { ...remove(2, 3, true), outcome: 'gone' },
+    get(4, 5, 'a'),
   ],
   'one loss that takes two values': [
     put(0, 1, 'a'),

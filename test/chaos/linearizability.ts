@@ -62,10 +62,16 @@ function stepOf(
   switch (o.kind) {
     case 'get':
       return { ...step, kind: 'get', value: number(o.value) };
+    case 'has':
+      return { ...step, kind: 'has' };
     case 'put':
       return { ...step, kind: 'put', value: number(o.value), version: rank(versionOf.get(o.value)) };
     case 'delete':
-      return { ...step, kind: 'delete', found: o.outcome === 'open' ? undefined : o.outcome === 'deleted' };
+      return {
+        ...step,
+        kind: 'delete',
+        found: o.outcome === 'deleted' ? true : o.outcome === 'absent' ? false : undefined,
+      };
     case 'swap': {
       const expected = rank(o.expected);
       if (typeof o.outcome === 'object' && !o.outcome.swapped)

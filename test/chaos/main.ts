@@ -14,7 +14,7 @@ import { judge } from './judge.js';
 import { spreadOf } from './outages.js';
 import { replayOf } from './replay.js';
 import { ELECTION_MS, run, type ClientTransports } from './run.js';
-import { KINDS, kindsAt, type Fault } from './schedule.js';
+import { KINDS, kindsAt, type Fault, type Level } from './schedule.js';
 import { wrongUsage } from '../support/wrong-usage.js';
 
 const atLeast =
@@ -60,16 +60,17 @@ const values = await yargs(hideBin(process.argv))
     coerce: kinds,
   })
   .option('level', {
-    choices: ['cache', 'replicated'] as const,
+    choices: ['cache', 'replicated', 'durable'] as const,
     default: 'cache',
-    describe: 'replicated: shards have copies, servers are disturbed one after the other, and nothing may be lost',
+    describe:
+      'replicated: shards have copies, servers are disturbed one after the other, and nothing may be lost. durable: on disks too, all servers are killed at once, and nothing excuses a loss',
   })
-  .option('replicas', { type: 'number', default: 2, coerce: atLeast('replicas', 2), describe: 'Copies, if replicated' })
+  .option('replicas', { type: 'number', default: 2, coerce: atLeast('replicas', 2), describe: 'Copies, unless cache' })
   .option('min-in-sync', {
     type: 'number',
     default: 1,
     coerce: atLeast('min-in-sync', 1),
-    describe: 'Copies that changes need, if replicated',
+    describe: 'Copies that changes need, unless cache',
   })
   .option('owner-lease-ms', {
     type: 'number',
@@ -98,7 +99,7 @@ const values = await yargs(hideBin(process.argv))
     type: 'number',
     coerce: atLeast('kills', 1),
     describe:
-      'The faults end with so many processes of servers ended, and take up to four times the seconds. Fewer are a failure',
+      'The faults end with so many processes of servers ended (durable: so many kills of all at once, under load), and take up to four times the seconds. Fewer are a failure',
   })
   .option('again', {
     type: 'string',
@@ -124,8 +125,9 @@ const say = (text: string): void => {
   if (!values.quiet)
     process.stderr.write(`${((performance.now() - began) / 1000).toFixed(1).padStart(7)} s  ${text}\n`);
 };
-const level = values.level as 'cache' | 'replicated';
-const copies = level === 'cache' ? undefined : { replicas: values.replicas, minInSync: values.minInSync };
+const level = values.level as Level;
+const { replicas, minInSync } = values;
+const copies = level === 'cache' ? undefined : { replicas, minInSync, durable: level === 'durable' };
 const only = values.faults;
 for (const kind of only ?? [])
   if (!kindsAt(level).includes(kind)) throw new Error(`--faults: there is no ${kind} where the level is ${level}`);

@@ -8,11 +8,12 @@ import { ControlClient } from '../../net/control-client.js';
 import type { TrustSource } from '../../net/tls.js';
 import type { ClusterStatus } from '../../server/status.js';
 import type { ServerProcess } from '../support/cluster.js';
-import { CopyFaults, type CopyPolicy } from './copy-faults.js';
+import { served } from '../support/status.js';
+import { CopyFaults, levelOf, type CopyPolicy, type Witness } from './copy-faults.js';
 import type { FaultLog } from './fault-log.js';
 import { Filling } from './filling.js';
 import type { Network, Way } from './network.js';
-import { STALL_MS, type Fault, type Planned } from './schedule.js';
+import { STALL_MS, type DiskFault, type Fault, type Level, type Planned } from './schedule.js';
 
 /** What the nemesis may do to a client process. */
 export interface Victim {
@@ -31,8 +32,11 @@ export interface NemesisOptions {
   readonly trust: TrustSource | undefined;
   readonly log: FaultLog;
   readonly say: (text: string) => void;
-  /** Shards have copies: faults of servers come one after the other. */
+  /** Shards have copies. Where these are in memory alone, faults of servers come one after the other. */
   readonly copies?: CopyPolicy | undefined;
+  /** Milliseconds until clients begin their next burst of calls. */
+  readonly untilBurst: () => number;
+  readonly witness: Witness;
   /** The run is to fail, for this reason. */
   readonly failed: (why: string) => void;
   /** A server was to be disturbed and had ended by itself. */
@@ -42,6 +46,11 @@ export interface NemesisOptions {
 }
 
 const CALL_MS = 3000;
+/** A busy machine starts servers slowly. */
+const SERVED_MS = 90_000;
+const LOOK_MS = 20;
+/** Clients are in the middle of their bursts so long after they have begun them. */
+const INTO_BURST_MS = 20;
 /** So often an operator says that a server is to have shards again. */
 const DRAIN_TRIES = 100;
 
@@ -54,6 +63,9 @@ export class Nemesis {
   #changes: Promise<unknown> = Promise.resolve();
   /** Servers that a fault has in its hands: an orderly end may take longer than the schedule thinks. */
   readonly #held = new Set<ServerProcess>();
+  /** All servers are wanted for one fault: no other one takes any of them. */
+  #allWanted = false;
+  readonly #level: Level;
 
   #underWay: Promise<unknown> = Promise.resolve();
   readonly #copyFaults: CopyFaults | undefined;
@@ -61,6 +73,7 @@ export class Nemesis {
   constructor(options: NemesisOptions) {
     this.#options = options;
     const { copies } = options;
+    this.#level = levelOf(copies);
     if (copies !== undefined)
       this.#copyFaults = new CopyFaults(
         {
@@ -104,7 +117,7 @@ export class Nemesis {
     setMaxListeners(0, until);
     let before: Promise<unknown> = Promise.resolve();
     const all = schedule.map(async ({ atMs, fault }) => {
-      const mine = this.#copyFaults === undefined || isOfClient(fault) ? undefined : before;
+      const mine = this.#comesInTurn(fault) ? before : undefined;
       let done = (): void => undefined;
       if (mine !== undefined) before = new Promise<void>((resolve) => (done = resolve));
       try {
@@ -137,21 +150,26 @@ export class Nemesis {
   }
 
   async #do(fault: Fault): Promise<boolean> {
-    const { servers, clients, log } = this.#options;
+    const { servers, clients } = this.#options;
     switch (fault.kind) {
       case 'kill':
       case 'restart': {
-        if (this.#copyFaults !== undefined) return await this.#copyFaults.make(fault);
+        if (this.#level === 'replicated') return (await this.#copyFaults?.make(fault)) ?? false;
         const { forMs, kind } = fault;
         return await this.#hold(servers[fault.server]!, async (server) => {
-          const back = log.begin({ server: server.id, kind: 'dead' });
-          await server.kill(kind === 'kill' ? 'SIGKILL' : 'SIGTERM');
-          this.#options.stopped(server);
-          if (kind === 'kill') await this.#wait(forMs);
-          back();
-          server.launch();
+          await this.#end([server], kind === 'kill' ? 'SIGKILL' : 'SIGTERM', kind === 'kill' ? forMs : 0);
         });
       }
+      case 'kill-returning': {
+        const { forMs, againMs } = fault;
+        return await this.#hold(servers[fault.server]!, async (server) => {
+          await this.#end([server], 'SIGKILL', forMs);
+          await this.#wait(againMs);
+          await this.#end([server], 'SIGKILL', forMs);
+        });
+      }
+      case 'kill-all':
+        return await this.#endAll(fault);
       case 'kill-owner-and-leader':
       case 'kill-backup-then-owner':
       case 'stop-backup-kill-owner':
@@ -219,6 +237,55 @@ export class Nemesis {
     }
   }
 
+  /** They end at once, and are started again. */
+  async #end(servers: readonly ServerProcess[], signal: 'SIGKILL' | 'SIGTERM', forMs: number): Promise<void> {
+    for (const server of servers) if (!server.running) this.#options.died(server);
+    const backs = servers.map(({ id }) => this.#options.log.begin({ server: id, kind: 'dead' }));
+    await Promise.all(servers.map((server) => server.kill(signal)));
+    for (const server of servers) this.#options.stopped(server);
+    await this.#wait(forMs);
+    for (const back of backs) back();
+    for (const server of servers) server.launch();
+  }
+
+  /** Under load: all shards are served, and clients are in the middle of their calls. */
+  async #endAll({ loadMs, forMs, againMs }: Extract<DiskFault, { kind: 'kill-all' }>): Promise<boolean> {
+    const { servers, failed, untilBurst } = this.#options;
+    this.#allWanted = true;
+    const until = performance.now() + SERVED_MS;
+    while (this.#held.size > 0 || !(await this.#isServed())) {
+      if (this.#ended.signal.aborted) return false;
+      if (performance.now() > until) {
+        failed(`not every shard was served ${SERVED_MS} ms after all servers were there`);
+        break;
+      }
+      await this.#wait(LOOK_MS);
+    }
+    await this.#wait(loadMs);
+    await this.#wait(untilBurst() + INTO_BURST_MS);
+    this.#allWanted = false;
+    if (this.#ended.signal.aborted) return false;
+    for (const server of servers) this.#held.add(server);
+    await this.#end(servers, 'SIGKILL', forMs);
+    if (againMs !== undefined) {
+      await this.#wait(againMs);
+      await this.#end(servers, 'SIGKILL', forMs);
+    }
+    for (const server of servers) this.#held.delete(server);
+    return true;
+  }
+
+  async #isServed(): Promise<boolean> {
+    const status = await this.#status();
+    return status !== undefined && served(status);
+  }
+
+  /** Behind those before it, which may take longer than the schedule thinks. */
+  #comesInTurn(fault: Fault): boolean {
+    if (this.#level === 'durable') return fault.kind === 'kill-all';
+    return this.#level === 'replicated' && !isOfClient(fault);
+  }
+
   /** Those that run are no majority then. */
   async #pauseMajority(forMs: number): Promise<boolean> {
     const { servers } = this.#options;
@@ -234,7 +301,7 @@ export class Nemesis {
 
   /** All of them or none. */
   async #holdAll(servers: readonly ServerProcess[], forMs: number): Promise<boolean> {
-    if (servers.some((server) => this.#held.has(server) || !server.running)) return false;
+    if (this.#allWanted || servers.some((server) => this.#held.has(server) || !server.running)) return false;
     for (const server of servers) this.#held.add(server);
     await this.#stop(servers, forMs);
     for (const server of servers) this.#held.delete(server);
@@ -250,7 +317,7 @@ export class Nemesis {
   }
 
   async #hold(server: ServerProcess, disturb: (server: ServerProcess) => Promise<void>): Promise<boolean> {
-    if (this.#held.has(server)) return false;
+    if (this.#allWanted || this.#held.has(server)) return false;
     if (!server.running) {
       this.#options.died(server);
       return false;
@@ -360,6 +427,10 @@ const host = ([from, to]: Way): Way => [from + 1, to + 1];
 const isOfClient = ({ kind }: Fault): boolean => kind === 'kill-client' || kind === 'pause-client';
 
 function text(fault: Fault): string {
+  if (fault.kind === 'kill-all')
+    return `kill all servers for ${fault.forMs} ms${fault.againMs === undefined ? '' : `, and again after ${fault.againMs} ms`}`;
+  if (fault.kind === 'kill-returning')
+    return `kill s${fault.server + 1} for ${fault.forMs} ms, and again after ${fault.againMs} ms`;
   if (fault.kind === 'kill-grower') return `kill an owner whose table grows for ${fault.forMs} ms`;
   if (fault.kind === 'kill-owner-and-leader') return `kill an owner and the leader for ${fault.forMs} ms`;
   if (

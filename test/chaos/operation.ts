@@ -23,12 +23,26 @@ export interface Interval {
  */
 export type Unanswered = 'open' | 'no-effect';
 
+/** When an entry expires, as far as an answer told it: between these two moments. */
+export interface Expiry {
+  readonly from: number;
+  readonly to: number;
+}
+
 /** undefined: there was no such key. */
 export interface Get extends Interval {
   readonly kind: 'get';
   readonly value: string | undefined;
   /** Where it was asked for. */
   readonly version?: bigint | undefined;
+  /** Where it was told. */
+  readonly expiry?: Expiry | undefined;
+}
+
+/** There was such a key; which value it had was not asked for. */
+export interface Has extends Interval {
+  readonly kind: 'has';
+  readonly expiry?: Expiry | undefined;
 }
 
 export interface Put extends Interval {
@@ -41,7 +55,8 @@ export interface Put extends Interval {
 
 export interface Delete extends Interval {
   readonly kind: 'delete';
-  readonly outcome: 'deleted' | 'absent' | Unanswered;
+  /** gone: it took effect, and whether there was something was not told. */
+  readonly outcome: 'deleted' | 'absent' | 'gone' | Unanswered;
 }
 
 /** Compare-and-swap; without a value, compare-and-delete. `expected` 0n: the key must be absent. */
@@ -49,6 +64,7 @@ export interface Swap extends Interval {
   readonly kind: 'swap';
   readonly expected: bigint;
   readonly value: string | undefined;
+  /** undefined: the entry expires when it would have. */
   readonly ttlMs?: number | undefined;
   /** version: of a swap that was made, the new one; of one that was not, the one that the key has, 0n: it is absent. */
   readonly outcome: { readonly swapped: boolean; readonly version: bigint } | Unanswered;
@@ -62,7 +78,7 @@ export interface Loss extends Interval {
   readonly kind: 'loss';
 }
 
-export type Operation = Get | Put | Delete | Swap | Loss;
+export type Operation = Get | Has | Put | Delete | Swap | Loss;
 
 /** Of the value, what it writes; undefined for what writes none. */
 export function written(o: Operation): string | undefined {
@@ -73,16 +89,27 @@ export function isOpen(o: Operation): boolean {
   return (o.kind === 'put' || o.kind === 'delete' || o.kind === 'swap') && o.outcome === 'open';
 }
 
+/** A change that was answered, and was made. */
+export function wasMade(o: Operation): boolean {
+  return o.kind === 'swap'
+    ? typeof o.outcome === 'object'
+    : (o.kind === 'put' || o.kind === 'delete') && o.outcome !== 'open' && o.outcome !== 'no-effect';
+}
+
 /** For a report: times in milliseconds since `from`. */
 export function describe(o: Operation, from: number): string {
   const at = (time: number): string => (time === Infinity ? '...' : ((time - from) / 1e6).toFixed(3));
-  return `[${at(o.call)}, ${at(o.end)}] ${o.by}: ${what(o)}`;
+  const until = (expiry: Expiry | undefined): string =>
+    expiry === undefined ? '' : `, expires in [${at(expiry.from)}, ${at(expiry.to)}]`;
+  return `[${at(o.call)}, ${at(o.end)}] ${o.by}: ${what(o, until)}`;
 }
 
-function what(o: Operation): string {
+function what(o: Operation, until: (expiry: Expiry | undefined) => string): string {
   switch (o.kind) {
     case 'get':
-      return `get -> ${o.value ?? 'absent'}${o.version === undefined ? '' : ` version ${o.version}`}`;
+      return `get -> ${o.value ?? 'absent'}${o.version === undefined ? '' : ` version ${o.version}`}${until(o.expiry)}`;
+    case 'has':
+      return `has -> present${until(o.expiry)}`;
     case 'put':
       return `put ${o.value} -> ${o.outcome}`;
     case 'delete':

@@ -4,7 +4,8 @@
  * of the wait, at the latest: clients with little to do make it look longer.
  */
 import type { FaultLog } from './fault-log.js';
-import type { Operation } from './operation.js';
+import { allEnded } from './all-ended.js';
+import { wasMade, type Operation } from './operation.js';
 import type { Recorded } from './recorded.js';
 
 export interface Spread {
@@ -15,7 +16,7 @@ export interface Spread {
 
 /** In milliseconds, one for each shard and kill. */
 export interface Outages {
-  /** Of shards whose owner was killed: from the kill to the first answer to a change that was sent after it. */
+  /** Of shards whose owner was killed, alone or with all servers: from the kill to the first answer to a change that was sent after it. */
   readonly unanswered: readonly number[];
   /** Of shards of which a backup was killed: the longest change that was under way or begun within SOON_NS. */
   readonly paused: readonly number[];
@@ -32,6 +33,11 @@ export function outagesOf(record: Recorded, log: FaultLog): Outages {
   const unanswered: number[] = [];
   const paused: number[] = [];
   const before: number[] = [];
+  const answered = (atNs: number, all: readonly Operation[]): void => {
+    const first = Math.min(...all.filter((o) => o.call >= atNs).map((o) => o.end));
+    if (first < atNs + 60e9) unanswered.push(first - atNs);
+  };
+  for (const atNs of allEnded(log)) for (const all of changes.values()) answered(atNs, all);
   for (const { fromNs, beyond, ended, stopped, inSync, owners } of log.looks) {
     // Only of one at a time: of two, nobody knows which of them a change waited for.
     if (beyond || ended.length !== 1 || stopped.length > 0) continue;
@@ -41,8 +47,7 @@ export function outagesOf(record: Recorded, log: FaultLog): Outages {
     for (const [shard, members] of inSync.entries()) {
       const all = changes.get(shard) ?? [];
       if (owners[shard] === ended[0]) {
-        const first = Math.min(...all.filter((o) => o.call >= atNs).map((o) => o.end));
-        if (first < atNs + 60e9) unanswered.push(first - atNs);
+        answered(atNs, all);
       } else if (members.includes(ended[0]!)) {
         push(paused, longest(all.filter((o) => o.end >= atNs && o.call <= atNs + SOON_NS)));
         push(before, longest(all.filter((o) => o.end >= atNs - SOON_NS && o.end < atNs)));
@@ -51,13 +56,6 @@ export function outagesOf(record: Recorded, log: FaultLog): Outages {
   }
   const ms = (times: readonly number[]): number[] => times.map((ns) => Math.round(ns / 1e6));
   return { unanswered: ms(unanswered), paused: ms(paused), before: ms(before) };
-}
-
-/** A change that was answered, and was made. */
-function wasMade(o: Operation): boolean {
-  return o.kind === 'swap'
-    ? typeof o.outcome === 'object'
-    : (o.kind === 'put' || o.kind === 'delete') && o.outcome !== 'open' && o.outcome !== 'no-effect';
 }
 
 function push(to: number[], ns: number | undefined): void {

@@ -27,17 +27,10 @@ const IN_SYNC = [
   ['s1', 's2'],
   ['s2', 's3'],
 ];
+const SEEN = { fromNs: 990 * NS, inSync: IN_SYNC, owners: ['s1', 's2'], epochs: [1, 1], stopped: [], beyond: false };
+const AGAIN = { atNs: 1000 * NS, epochs: [1, 1], owners: ['s1', 's2'] };
 const look = (ended: readonly string[], more: Partial<Look> = {}): ((log: FaultLog) => void) => {
-  return (log) =>
-    void log.look({
-      fromNs: 990 * NS,
-      inSync: IN_SYNC,
-      owners: ['s1', 's2'],
-      ended,
-      stopped: [],
-      beyond: false,
-      ...more,
-    });
+  return (log) => void log.look({ ...SEEN, again: AGAIN, ended, ...more });
 };
 const begin = (server: string, kind: 'dead' | 'stopped'): ((log: FaultLog) => void) => {
   return (log) => void log.begin({ server, kind });
@@ -80,6 +73,19 @@ test('another fault between the look and the end is told, unless it is of the sa
   );
   const cut = (log: FaultLog): void => void log.begin({ from: 's1', to: 's3' });
   t.regex(broken([500, cut], [1000, look(['s2'])], [1010, begin('s2', 'dead')]), /another fault was under way/);
+});
+
+test('a server that is ended is looked at again right before', (t) => {
+  const ended = (again: Look['again'], server = 's1'): string =>
+    broken([1000, look([server], { again })], [1010, begin(server, 'dead')]);
+  t.regex(ended(undefined), /s1 was ended at 1\.010 s, and nobody had looked again right before/);
+  t.regex(ended({ ...AGAIN, atNs: 200 * NS }), /nobody had looked again/, 'long before');
+  t.regex(ended({ ...AGAIN, atNs: 1011 * NS }), /nobody had looked again/, 'afterwards');
+  const promoted = { ...AGAIN, epochs: [2, 1], owners: ['s2', 's2'] };
+  t.is(ended(promoted), '', 'another one has it now');
+  t.regex(ended(promoted, 's2'), /at 1\.010 s the copies of shards 0 were ended that were left/);
+  t.regex(ended({ ...promoted, owners: [undefined, 's2'] }), /shards 0 were ended/, 'nobody is known to have it');
+  t.is(ended({ ...AGAIN, epochs: [0, 0], owners: [undefined, undefined] }), '', 'what the maps do not say yet');
 });
 
 type Status = Parameters<typeof isWhole>[0];
@@ -128,26 +134,21 @@ const EPOCHS: readonly Epoch[] = [
 function evidence(operations: readonly Operation[], faults: FaultLog): Evidence {
   const record = emptyRecord();
   record.keys.set('0:g0-0', { shard: 0, operations: [...operations] });
-  return { record, epochsOf: () => EPOCHS, kept: new Set(), faults, ownerLeaseMs: 1500, beganNs: 0, replicas: 2 };
+  return {
+    record,
+    epochsOf: () => EPOCHS,
+    kept: new Set(),
+    led: [],
+    faults,
+    ownerLeaseMs: 1500,
+    beganNs: 0,
+    replicas: 2,
+  };
 }
 const killed = (ended: readonly string[], more: Partial<Look> = {}): FaultLog => {
   let ends: (() => void)[] = [];
   return logOf(
-    [
-      1000,
-      (log) =>
-        void (ends = [
-          log.look({
-            fromNs: 990 * NS,
-            inSync: IN_SYNC,
-            owners: ['s1', 's2'],
-            ended,
-            stopped: [],
-            beyond: false,
-            ...more,
-          }),
-        ]),
-    ],
+    [1000, (log) => void (ends = [log.look({ ...SEEN, again: AGAIN, ended, ...more })])],
     [1010, (log) => void ends.push(...ended.map((server) => log.begin({ server, kind: 'dead' })))],
     [
       3000,

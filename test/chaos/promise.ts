@@ -1,8 +1,8 @@
 /**
  * What a replicated tenant promises, and whether the faults of a run kept within it: a value is never lost while one
  * copy in sync stays, so no fault may end the processes of all of them. The nemesis looks at the leader's status before
- * it ends a process, writes the look down, and ends only what the look allows. The judge reads the looks, not the code
- * that made them.
+ * it ends a process, and at the servers' maps right before; it writes both down, and ends only what they allow. The judge
+ * reads the looks, not the code that made them. overtaken.ts has what no look can rule out.
  */
 import type { ClusterStatus } from '../../server/status.js';
 import { copied } from '../support/status.js';
@@ -12,11 +12,21 @@ import type { FaultLog, Span } from './fault-log.js';
 export const PARTED_NS = 800e6;
 const SLACK_NS = 100e6;
 
+/** Right before processes are ended, by shard: what the maps of all servers say. */
+export interface Again {
+  readonly atNs: number;
+  readonly epochs: readonly number[];
+  readonly owners: readonly (string | undefined)[];
+}
+
 /** What was seen before processes were ended. The span begins before the status was asked for. */
 export type Look = Span & {
   /** By shard: the servers whose copies were in sync. */
   readonly inSync: readonly (readonly string[])[];
   readonly owners: readonly (string | undefined)[];
+  readonly epochs: readonly number[];
+  /** Absent where that does not matter: the fault is beyond the promise. */
+  readonly again?: Again | undefined;
   /** Whose processes end, all at once. */
   readonly ended: readonly string[];
   /** Who stands still or is cut off as part of the same fault. */
@@ -49,6 +59,15 @@ export function lostWith({ inSync, ended }: Pick<Look, 'inSync' | 'ended'>): num
   return inSync.flatMap((members, shard) => (members.every((one) => ended.includes(one)) ? [shard] : []));
 }
 
+/** Of a shard that has changed hands since it was looked at, only its owner is known to be in sync. */
+export function inSyncAgain({ inSync, epochs }: Pick<Look, 'inSync' | 'epochs'>, again: Again): readonly string[][] {
+  return inSync.map((members, shard) => {
+    if ((again.epochs[shard] ?? 0) <= (epochs[shard] ?? 0)) return [...members];
+    const owner = again.owners[shard];
+    return owner === undefined ? [] : [owner];
+  });
+}
+
 /** Why the faults of a run went further than what the values are promised to survive; empty: they did not. */
 export function brokenPromises(log: FaultLog, replicas: number, sinceNs: number): string[] {
   const second = (ns: number): string => `${((ns - sinceNs) / 1e9).toFixed(3)} s`;
@@ -62,6 +81,14 @@ export function brokenPromises(log: FaultLog, replicas: number, sinceNs: number)
     if (look.beyond) continue;
     const lost = lostWith(look);
     if (lost.length > 0) broken.push(`at ${second(dead.fromNs)} all copies of shards ${lost.join(', ')} were ended`);
+    const { again } = look;
+    if (again === undefined || again.atNs > dead.fromNs || dead.fromNs - again.atNs > PARTED_NS)
+      broken.push(`${dead.server} was ended at ${second(dead.fromNs)}, and nobody had looked again right before`);
+    else {
+      const last = lostWith({ inSync: inSyncAgain(look, again), ended: look.ended });
+      if (last.length > 0)
+        broken.push(`at ${second(dead.fromNs)} the copies of shards ${last.join(', ')} were ended that were left`);
+    }
     const most = Math.max(...look.inSync.map((members) => members.filter((m) => look.ended.includes(m)).length));
     if (most >= replicas) broken.push(`at ${second(dead.fromNs)} ${most} copies of a shard were ended at once`);
     const isOwn = (fromNs: number, ...servers: readonly string[]): boolean =>

@@ -110,8 +110,10 @@ export function anyHistory(random: Random): Operation[] {
   const values = history.map(written).filter((value) => value !== undefined);
   return history.map((o): Operation => {
     if (random.below(4) !== 0) return o;
+    if (o.kind === 'get' && random.below(3) === 0) return { kind: 'has', call: o.call, end: o.end, by: o.by };
     if (o.kind === 'get') return { ...o, value: values[random.below(values.length + 1)], version: undefined };
-    if (o.kind === 'delete' && o.outcome !== 'open') return { ...o, outcome: random.pick(['deleted', 'absent']) };
+    if (o.kind === 'delete' && o.outcome !== 'open')
+      return { ...o, outcome: random.pick(['deleted', 'absent', 'gone']) };
     if (o.kind === 'swap')
       return {
         ...o,
@@ -124,7 +126,8 @@ export function anyHistory(random: Random): Operation[] {
 
 /** Tries every order of every choice of open operations. */
 export function isLinearizable(history: readonly Operation[]): boolean {
-  const may = (o: Operation): boolean => o.kind === 'loss' || (o.kind !== 'get' && o.outcome === 'open');
+  const may = (o: Operation): boolean =>
+    o.kind === 'loss' || (o.kind !== 'get' && o.kind !== 'has' && o.outcome === 'open');
   interface World {
     readonly value: string | undefined;
     readonly versions: readonly (readonly [string, bigint | undefined])[];
@@ -155,10 +158,12 @@ export function isLinearizable(history: readonly Operation[]): boolean {
       case 'get':
         if (o.value !== world.value) return undefined;
         return o.version === undefined ? world : bind(world, o.version);
+      case 'has':
+        return world.value === undefined ? undefined : world;
       case 'put':
         return store(world, o.value, undefined);
       case 'delete':
-        return o.outcome !== 'open' && (o.outcome === 'deleted') !== (world.value !== undefined)
+        return o.outcome !== 'open' && o.outcome !== 'gone' && (o.outcome === 'deleted') !== (world.value !== undefined)
           ? undefined
           : { ...world, value: undefined };
       case 'loss':

@@ -5,7 +5,7 @@
  * is in recorded.ts.
  */
 import { closeSync, openSync, writeSync } from 'node:fs';
-import type { Delete, Put, Swap, Unanswered } from './operation.js';
+import type { Delete, Expiry, Put, Swap, Unanswered } from './operation.js';
 
 /** What comes with a change before it is asked. */
 export type Asked =
@@ -17,6 +17,11 @@ export type Asked =
       readonly value: string | undefined;
       readonly ttlMs?: number | undefined;
     };
+
+/** What comes with a change of a counter or a list (tails.ts). `id` names it, `client` adds. */
+export type AskedOfTail =
+  { readonly kind: 'append' | 'increment'; readonly id: string; readonly client: number } | { readonly kind: 'touch' };
+export type TailOutcome = Unanswered | boolean | { readonly result: string };
 
 export type ChangeOutcome = Put['outcome'] | Delete['outcome'] | Swap['outcome'];
 
@@ -32,6 +37,22 @@ export interface Wrong {
   readonly key?: string | undefined;
   readonly call: number;
   readonly end: number;
+}
+
+/** What was asked of a namespace, of all its keys or of those that begin so (as latin1). */
+interface AskedOfSpace {
+  readonly space: number;
+  readonly prefix?: string;
+  readonly call: number;
+  readonly end: number;
+}
+
+/** A deleteMany that answered with a number between none of its keys and all. A key may be named twice. */
+interface DeletedSome {
+  readonly call: number;
+  readonly end: number;
+  readonly keys: readonly string[];
+  readonly found: number;
 }
 
 /** Texts for bigints. */
@@ -52,7 +73,7 @@ export type Line =
       readonly id: number;
       readonly end: number;
       readonly outcome:
-        Unanswered | 'stored' | 'deleted' | 'absent' | { readonly swapped: boolean; readonly version: string };
+        Unanswered | 'stored' | 'deleted' | 'absent' | 'gone' | { readonly swapped: boolean; readonly version: string };
       readonly code?: string;
     }
   | ({
@@ -62,16 +83,42 @@ export type Line =
       readonly end: number;
       readonly value?: string;
       readonly version?: string;
+      readonly expiry?: Expiry;
     } & By)
-  | ({ readonly t: 'failed'; readonly code: string } & By)
-  /** A scan of a whole namespace, with the ids of all keys that came. */
+  /** There was such a key. */
   | ({
-      readonly t: 'scan';
-      readonly space: number;
+      readonly t: 'has';
+      readonly key: string;
       readonly call: number;
       readonly end: number;
-      readonly keys: readonly string[];
+      readonly expiry?: Expiry;
     } & By)
+  | ({
+      readonly t: 'tail-ask';
+      readonly id: number;
+      readonly key: string;
+      readonly call: number;
+      readonly asked: AskedOfTail;
+    } & By)
+  | {
+      readonly t: 'tail-told';
+      readonly id: number;
+      readonly end: number;
+      readonly outcome: TailOutcome;
+      readonly code?: string;
+    }
+  | ({
+      readonly t: 'tail-read';
+      readonly key: string;
+      readonly call: number;
+      readonly end: number;
+      readonly value: string;
+    } & By)
+  | ({ readonly t: 'failed'; readonly code: string } & By)
+  /** A scan of a whole namespace, or of all keys with a prefix, with the ids of all that came. */
+  | ({ readonly t: 'scan'; readonly keys: readonly string[] } & AskedOfSpace & By)
+  | ({ readonly t: 'count'; readonly count: number } & AskedOfSpace & By)
+  | ({ readonly t: 'deleted-some' } & DeletedSome & By)
   | ({ readonly t: 'wrong' } & By & Wrong)
   /** How often each call was answered, by this client until now. */
   | { readonly t: 'tally'; readonly calls: Readonly<Record<string, number>>; readonly looks: number };
@@ -117,6 +164,20 @@ export class Recorder {
     return id;
   }
 
+  askTail({ lane, via }: By, key: string, call: number, asked: AskedOfTail): number {
+    const id = this.#id++;
+    this.#line({ t: 'tail-ask', id, lane, via, key, call, asked });
+    return id;
+  }
+
+  toldTail(id: number, end: number, outcome: TailOutcome, code?: string): void {
+    this.#line({ t: 'tail-told', id, end, outcome, ...(code === undefined ? {} : { code }) });
+  }
+
+  readTail({ lane, via }: By, key: string, call: number, end: number, value: string): void {
+    this.#line({ t: 'tail-read', lane, via, key, call, end, value });
+  }
+
   told(id: number, end: number, outcome: ChangeOutcome, code?: string): void {
     const text = typeof outcome === 'string' ? outcome : { swapped: outcome.swapped, version: String(outcome.version) };
     this.#line({ t: 'told', id, end, outcome: text, ...(code === undefined ? {} : { code }) });
@@ -129,6 +190,7 @@ export class Recorder {
     end: number,
     value: string | undefined,
     version: bigint | undefined,
+    expiry?: Expiry,
   ): void {
     this.#line({
       t: 'read',
@@ -139,15 +201,28 @@ export class Recorder {
       end,
       ...(value === undefined ? {} : { value }),
       ...(version === undefined ? {} : { version: String(version) }),
+      ...(expiry === undefined ? {} : { expiry }),
     });
+  }
+
+  has({ lane, via }: By, key: string, call: number, end: number, expiry?: Expiry): void {
+    this.#line({ t: 'has', lane, via, key, call, end, ...(expiry === undefined ? {} : { expiry }) });
   }
 
   failed({ lane, via }: By, code: string): void {
     this.#line({ t: 'failed', lane, via, code });
   }
 
-  scan({ lane, via }: By, space: number, call: number, end: number, keys: readonly string[]): void {
-    this.#line({ t: 'scan', lane, via, space, call, end, keys });
+  scan({ lane, via }: By, asked: AskedOfSpace, keys: readonly string[]): void {
+    this.#line({ t: 'scan', lane, via, ...asked, keys });
+  }
+
+  counted({ lane, via }: By, asked: AskedOfSpace, count: number): void {
+    this.#line({ t: 'count', lane, via, ...asked, count });
+  }
+
+  deletedSome({ lane, via }: By, some: DeletedSome): void {
+    this.#line({ t: 'deleted-some', lane, via, ...some });
   }
 
   wrong({ lane, via }: By, { what, key, call, end }: Wrong): void {

@@ -3,6 +3,7 @@
  *
  *   state    absent, or a value with its version; and the highest version that is known to have been given
  *   get      tells it
+ *   has      tells that it is not absent
  *   put      replaces it, under a higher version than any before
  *   delete   takes it away; tells whether there was something
  *   swap     put or delete, if the version is the expected one (0n: if absent); else tells the version and changes
@@ -34,7 +35,7 @@ export const UNSEEN = 1;
 
 /** An operation in numbers. Versions are ranks among the versions of the history, 0 is none. */
 export interface Step {
-  readonly kind: 'get' | 'put' | 'delete' | 'swap' | 'lost-swap' | 'loss';
+  readonly kind: 'get' | 'has' | 'put' | 'delete' | 'swap' | 'lost-swap' | 'loss';
   /** get: what was read, 0: absent. put, swap: what is written; swap 0: deletes. */
   readonly value: number;
   /** put, swap: under which version, 0: unknown. lost-swap: which one the key had, 0: absent. */
@@ -68,6 +69,8 @@ export function register(givenTo: ReadonlyMap<number, number>): Register {
     switch (step.kind) {
       case 'get':
         return state.value === step.value ? state : undefined;
+      case 'has':
+        return state.value === 0 ? undefined : state;
       case 'put':
         return stored(state, step.value, step.version);
       case 'delete':

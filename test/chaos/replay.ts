@@ -1,4 +1,5 @@
 /** The command that makes the faults of a run again. */
+import { levelOf } from './copy-faults.js';
 import type { RunOptions } from './run.js';
 
 export function replayOf(options: Omit<RunOptions, 'say' | 'operationsMin'>): string {
@@ -8,7 +9,7 @@ export function replayOf(options: Omit<RunOptions, 'say' | 'operationsMin'>): st
     ...(tls ? ['--tls'] : []),
     ...(copies === undefined
       ? []
-      : [`--level replicated --replicas ${copies.replicas} --min-in-sync ${copies.minInSync}`]),
+      : [`--level ${levelOf(copies)} --replicas ${copies.replicas} --min-in-sync ${copies.minInSync}`]),
     `--owner-lease-ms ${ownerLeaseMs}`,
     ...(options.electionMs === undefined ? [] : [`--election-ms ${options.electionMs}`]),
     ...(only === undefined ? [] : [`--faults ${only.join(',')}`]),

@@ -12,16 +12,19 @@ import { TLS_OPTIONS, tlsTrust } from '../support/tls-files.js';
 import { Random } from '../support/random.js';
 import { ClientProcess, type Ended } from './client-process.js';
 import { ControlClient } from '../../net/control-client.js';
-import { EpochWatch, keptIn } from './epochs.js';
+import { EpochWatch, keptIn, ledIn } from './epochs.js';
 import { recordIn, storeEvidence } from './evidence.js';
-import type { CopyPolicy } from './copy-faults.js';
+import { allEnded, underLoad } from './all-ended.js';
+import { levelOf, type CopyPolicy } from './copy-faults.js';
 import { FaultLog } from './fault-log.js';
 import { judge } from './judge.js';
 import { Nemesis } from './nemesis.js';
 import { canMakeNetworks, Network } from './network.js';
 import { outagesOf, type Outages } from './outages.js';
+import { overtakenIn, type Led } from './overtaken.js';
 import type { Recorded } from './recorded.js';
 import { drawSchedule, type Fault } from './schedule.js';
+import { COUNTED_CLIENTS } from './tails.js';
 
 /** How clients reach servers; both: half of the clients each. With verbs servers offer nothing else, to each other too. */
 export type ClientTransports = 'shm' | 'tcp' | 'both' | 'verbs';
@@ -43,8 +46,13 @@ export interface RunOptions {
   readonly ownerLeaseMs: number;
   /** Servers that hear no leader for so long elect one. Default: ELECTION_MS. */
   readonly electionMs?: number;
-  /** Shards have copies, so many, and nothing may be lost; undefined: each value is in one server's memory. */
+  /**
+   * Shards have copies, so many, in memory or on disks too, and nothing may be lost; undefined: each value is in one
+   * server's memory.
+   */
   readonly copies?: CopyPolicy | undefined;
+  /** Of the servers. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Only these faults; by default all. */
   readonly only?: readonly Fault['kind'][] | undefined;
   /**
@@ -52,7 +60,7 @@ export interface RunOptions {
    * faults go on, with others of the same seed, until there are so many, though not for ever.
    */
   readonly operationsMin: number;
-  /** The same for processes of servers that are ended. */
+  /** The same for processes of servers that are ended; of durable values, for kills of all at once, under load. */
   readonly killsMin?: number;
   /** After so many no further fault is made. */
   readonly killsMax?: number;
@@ -77,10 +85,15 @@ export interface Report {
   /** Shards that changed hands with all values, and those that were permitted to lose them. */
   readonly moved: number;
   readonly permittedLosses: number;
+  /** Shards whose last copy in sync was killed by the fault that it was promoted for (overtaken.ts). */
+  readonly overtaken: number;
   readonly metadataVersions: number;
   readonly configurations: number;
   /** Processes of servers that were ended. */
   readonly kills: number;
+  /** How often no server was left, and how often that was under load (all-ended.ts). */
+  readonly allEnded: number;
+  readonly underLoad: number;
   /** Changes of which clients were not told whether they took effect, though they lived on. */
   readonly indeterminate: number;
   /** Of shards with copies. */
@@ -94,6 +107,7 @@ export interface Report {
 }
 
 const KEYS_FOR_MS = 15_000;
+const BURST_MS = 200;
 const READY_MS = 60_000;
 export const ELECTION_MS = 500;
 const SHARDS_PER_SERVER = 2;
@@ -103,8 +117,6 @@ const ROUNDS_MAX = 4;
  * Where this user may, servers run before what else the machine has to do: what it keeps from running loses its lease.
  */
 const PRIORITY = -10;
-/** Values of shards with copies are to fit in one message between servers. */
-const COPIED_VALUE_MAX = 8000;
 
 export async function run(options: RunOptions): Promise<Report> {
   const { seed, seconds, say, only, ownerLeaseMs, killsMin = 0, killsMax = Infinity } = options;
@@ -118,8 +130,11 @@ export async function run(options: RunOptions): Promise<Report> {
   const servers = await makeServers(options, directory, network);
   const faults = new FaultLog(servers.map((s) => s.id));
   const kept = new Set<string>();
+  const led: Led[] = [];
   const log = (s: ServerProcess): void => {
     for (const one of keptIn(s.id, s.stderr)) kept.add(one);
+    const endedNs = Number(process.hrtime.bigint());
+    led.push(...ledIn(s.id, s.stderr).map((name) => ({ name, endedNs })));
     appendFileSync(join(directory, `${s.id}.log`), `${s.stderr}---- ended\n`);
   };
   const trust = options.tls ? trustSource(tlsTrust()) : undefined;
@@ -139,6 +154,8 @@ export async function run(options: RunOptions): Promise<Report> {
     say,
     stopped: log,
     copies: options.copies,
+    untilBurst: () => BURST_MS - (((Number(process.hrtime.bigint()) - beganNs) / 1e6) % BURST_MS),
+    witness: { latest: (shard) => watch.of(shard).at(-1), overtaken: () => overtakenIn(faults, led) },
     failed: (why) => failures.push(why),
     died: (s) => failures.push(`${s.id} ended by itself\n${s.stderr.slice(-4000)}`),
   });
@@ -155,6 +172,13 @@ export async function run(options: RunOptions): Promise<Report> {
       clients.push(makeClient(i, beganNs, servers, directory, network, options));
     for (const c of clients) c.launch();
     const random = new Random(seed);
+    const durable = options.copies?.durable === true;
+    const wanted = Math.min(killsMax, killsMin === 0 ? Infinity : killsMin);
+    const counted = (): number => {
+      if (!durable) return killsIn(faults);
+      const all = allEnded(faults);
+      return all.length < wanted ? 0 : underLoad(all, recordIn(directory)).length;
+    };
     for (let round = 1; round <= ROUNDS_MAX; round++) {
       if (round > 1) say('fewer operations or kills so far than there must be: the faults go on');
       await nemesis.run(
@@ -166,13 +190,14 @@ export async function run(options: RunOptions): Promise<Report> {
           ownerLeaseMs,
           only,
           network: network !== undefined,
-          replicated: options.copies !== undefined,
+          level: levelOf(options.copies),
         }),
         seconds,
-        () => killsIn(faults) >= killsMax,
+        () => counted() >= killsMax,
       );
-      if (killsIn(faults) >= killsMax) break;
-      if (operationsOf(recordIn(directory)) >= options.operationsMin && killsIn(faults) >= killsMin) break;
+      const kills = counted();
+      if (kills >= killsMax) break;
+      if (operationsOf(recordIn(directory)) >= options.operationsMin && kills >= killsMin) break;
     }
     failures.push(...(await readyAgain(servers)));
     await nemesis.whole();
@@ -193,17 +218,19 @@ export async function run(options: RunOptions): Promise<Report> {
     else if (exit !== '0' && exit !== 'killed')
       failures.push(`client ${name} ended with ${exit}\n${stderr.slice(-4000)}`);
   }
-  const replicas = options.copies?.replicas;
-  storeEvidence(directory, watch.all, { kept, faults, ownerLeaseMs, beganNs, replicas });
+  const { replicas, durable } = options.copies ?? {};
+  storeEvidence(directory, watch.all, { kept, led, faults, ownerLeaseMs, beganNs, replicas, durable });
   const record = recordIn(directory);
   const { violations, ...verdicts } = await judge({
     record,
     epochsOf: (shard) => watch.of(shard),
     kept,
+    led,
     faults,
     ownerLeaseMs,
     beganNs,
     replicas,
+    durable,
   });
   failures.push(...violations);
   say(
@@ -213,7 +240,10 @@ export async function run(options: RunOptions): Promise<Report> {
   if (operations < options.operationsMin)
     failures.push(`only ${operations} operations, fewer than ${options.operationsMin}`);
   const kills = killsIn(faults);
-  if (kills < killsMin) failures.push(`only ${kills} kills, fewer than ${killsMin}`);
+  const ends = allEnded(faults);
+  const loaded = underLoad(ends, record).length;
+  const enough = durable === true ? loaded : kills;
+  if (enough < killsMin) failures.push(`only ${enough} kills, fewer than ${killsMin}`);
   if (failures.length === 0) await rm(directory, { recursive: true, force: true });
   const changes = watch.all;
   return {
@@ -231,6 +261,9 @@ export async function run(options: RunOptions): Promise<Report> {
     moved: kept.size,
     metadataVersions: watch.maps,
     kills,
+    allEnded: ends.length,
+    underLoad: loaded,
+    overtaken: overtakenIn(faults, led).length,
     indeterminate: [...record.counts].reduce((sum, [what, n]) => sum + (what.includes('ERR_INDETERMINATE') ? n : 0), 0),
     ...(replicas === undefined ? {} : { outages: outagesOf(record, faults) }),
     ...verdicts,
@@ -243,7 +276,7 @@ const sorted = (counts: ReadonlyMap<string, number>): Record<string, number> =>
   Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)));
 
 async function makeServers(
-  { servers, ownerLeaseMs, electionMs = ELECTION_MS, tls, transport, copies }: RunOptions,
+  { servers, ownerLeaseMs, electionMs = ELECTION_MS, tls, transport, copies, env = {} }: RunOptions,
   directory: string,
   network: Network | undefined,
 ): Promise<ServerProcess[]> {
@@ -283,14 +316,14 @@ async function makeServers(
         '--data-plane-threads',
         '1',
         '--level',
-        copies === undefined ? 'cache' : 'replicated',
+        levelOf(copies),
         // Links between servers are cut by a cut of the network only where they do not go through shared memory.
         ...(transport === 'tcp' || transport === 'verbs' ? ['--transport', transport] : []),
         ...(transport === 'verbs' ? ['--rdma-device', rdmaDevice()] : []),
         ...(network === undefined && transport !== 'verbs' ? [] : ['--insecure']),
         ...(tls ? TLS_OPTIONS : []),
       ],
-      {},
+      env,
     );
     // Who may make networks may also do this. A run that was begun with `nice` is to leave the machine to others.
     if (network !== undefined)
@@ -326,13 +359,15 @@ function makeClient(
     const name = `${transport}${i}${start === 0 ? '' : `/${start}`}`;
     return {
       name,
+      number: i % COUNTED_CLIENTS,
       transport,
       servers: addresses,
       tls: options.tls,
       lanes: 4,
       beganNs,
       keysForMs: KEYS_FOR_MS,
-      valueMax: options.copies === undefined ? Number.MAX_SAFE_INTEGER : COPIED_VALUE_MAX,
+      burstMs: BURST_MS,
+      readsAll: options.copies?.durable === true,
       seed: options.seed * 100 + i + 17 * start,
       file: join(directory, `${name.replace('/', '-')}.jsonl`),
       operationsPerSecond: options.operationsPerSecond / options.clients,
@@ -347,11 +382,12 @@ const operationsOf = ({ counts }: Recorded): number => [...counts.values()].redu
 async function replicate(
   address: string,
   trust: ReturnType<typeof trustSource> | undefined,
-  copies: CopyPolicy,
+  { replicas, minInSync, ...copies }: CopyPolicy,
 ): Promise<void> {
   const client = await ControlClient.open({ address, trust, timeoutMs: READY_MS, hello: { role: 'admin' } });
   try {
-    await client.call('replication-set', { level: 'replicated', onLoss: 'wait', ...copies }, READY_MS);
+    const policy = { level: copies.durable === true ? 'durable' : 'replicated', replicas, minInSync, onLoss: 'wait' };
+    await client.call('replication-set', policy, READY_MS);
   } finally {
     client.close();
   }

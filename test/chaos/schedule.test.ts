@@ -1,7 +1,7 @@
 /** Faults of many servers at once come by themselves, so that nothing else explains what is lost with them. */
 import test from 'ava';
 import { seeded } from '../support/random.js';
-import { drawSchedule, kindsAt, type Fault } from './schedule.js';
+import { drawSchedule, kindsAt, type Fault, type Level } from './schedule.js';
 
 const OPTIONS = { seconds: 300, servers: 5, shards: 10, clients: 6, ownerLeaseMs: 1500, network: true } as const;
 const span = ({ atMs, fault }: { readonly atMs: number; readonly fault: Fault }): readonly [number, number] => [
@@ -34,15 +34,16 @@ test('a pause of many servers outlasts the leases, and no other fault of a serve
 
 test('all kinds of faults come, or only those that are asked for', (t) => {
   const random = seeded(t, import.meta.filename);
-  const kindsOf = (only?: readonly Fault['kind'][], replicated = false): string[] =>
+  const kindsOf = (only?: readonly Fault['kind'][], level: Level = 'cache'): string[] =>
     [
       ...new Set(
-        Array.from({ length: 10 }, () => drawSchedule(random, { ...OPTIONS, only, replicated }))
+        Array.from({ length: 10 }, () => drawSchedule(random, { ...OPTIONS, only, level }))
           .flat()
           .map(({ fault }) => fault.kind),
       ),
     ].sort();
   t.deepEqual(kindsOf(), [...kindsAt('cache')].sort());
-  t.deepEqual(kindsOf(undefined, true), [...kindsAt('replicated')].sort());
+  t.deepEqual(kindsOf(undefined, 'replicated'), [...kindsAt('replicated')].sort());
+  t.deepEqual(kindsOf(undefined, 'durable'), [...kindsAt('durable')].sort());
   t.deepEqual(kindsOf(['suspend', 'move']), ['move', 'suspend']);
 });

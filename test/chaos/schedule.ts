@@ -4,6 +4,8 @@
  */
 import type { Random } from '../support/random.js';
 
+export type Level = 'cache' | 'replicated' | 'durable';
+
 /**
  * Where shards have copies. All but the last leave a copy of every shard in sync, as far as there is one: docs/chaos.md
  * says how that is known.
@@ -33,9 +35,23 @@ export type CopyFault =
       readonly onLoss: 'wait' | 'empty';
     };
 
+/** Where values are on disks as well: each server goes on with its data directory. */
+export type DiskFault =
+  /** SIGKILL of all servers at once, `loadMs` after all shards are served; they are started again after `forMs`. */
+  | {
+      readonly kind: 'kill-all';
+      readonly loadMs: number;
+      readonly forMs: number;
+      /** So long after that all are killed once more: while they recover, or begin to serve. */
+      readonly againMs?: number;
+    }
+  /** Killed, and so long after it was started killed again: while it recovers or joins. */
+  | { readonly kind: 'kill-returning'; readonly server: number; readonly forMs: number; readonly againMs: number };
+
 /** Servers, hosts and clients are numbered from 0. */
 export type Fault =
   | CopyFault
+  | DiskFault
   | { readonly kind: 'pause'; readonly server: number; readonly forMs: number }
   /** The metadata leader and so many others that those that run are no majority, together. */
   | { readonly kind: 'pause-majority'; readonly forMs: number }
@@ -75,8 +91,8 @@ export interface ScheduleOptions {
   readonly only?: readonly Fault['kind'][] | undefined;
   /** There are hosts that can be cut off. */
   readonly network: boolean;
-  /** Shards have copies: other faults come, and those of servers one after the other. */
-  readonly replicated?: boolean;
+  /** Of the values. Where it is replicated faults of servers come one after the other. Default: cache. */
+  readonly level?: Level;
 }
 
 export const STALL_MS = 200;
@@ -108,6 +124,17 @@ const COPY_WEIGHTS = {
   'kill-grower': 10,
   'kill-all-copies': 4,
 } as const;
+/** Nobody looks before a process is ended: any fault may meet any other. */
+const DISK_WEIGHTS = {
+  ...WEIGHTS,
+  move: 0,
+  'pause-majority': 4,
+  suspend: 3,
+  'kill-all': 120,
+  'kill-returning': 16,
+} as const;
+/** Beyond the time that servers take to start, recover and serve again. */
+const RETURN_MS = 3000;
 /** A server that was killed or stopped is counted as away for so long after it was told to come back. */
 const RECOVERY_MS = 2500;
 /**
@@ -115,9 +142,12 @@ const RECOVERY_MS = 2500;
  * cause.
  */
 const QUIET_MS = 3500;
-export const KINDS = Object.keys(COPY_WEIGHTS) as Fault['kind'][];
-export const kindsAt = (level: 'cache' | 'replicated'): readonly Fault['kind'][] => {
-  const weights: Partial<Record<Fault['kind'], number>> = level === 'cache' ? WEIGHTS : COPY_WEIGHTS;
+type Weights = Readonly<Partial<Record<Fault['kind'], number>>>;
+const weightsAt = (level: Level): Weights =>
+  level === 'cache' ? WEIGHTS : level === 'replicated' ? COPY_WEIGHTS : DISK_WEIGHTS;
+export const KINDS = Object.keys({ ...COPY_WEIGHTS, ...DISK_WEIGHTS }) as Fault['kind'][];
+export const kindsAt = (level: Level): readonly Fault['kind'][] => {
+  const weights = weightsAt(level);
   return KINDS.filter((kind) => (weights[kind] ?? 0) > 0);
 };
 
@@ -125,9 +155,10 @@ export function drawSchedule(random: Random, options: ScheduleOptions): Planned[
   const plan: Planned[] = [];
   const busyUntil = Array.from({ length: options.servers }, () => 0);
   const clientBusyUntil = Array.from({ length: options.clients }, () => 0);
-  const { replicated = false } = options;
-  const weights: Partial<Record<Fault['kind'], number>> = replicated ? COPY_WEIGHTS : WEIGHTS;
-  const kinds = kindsAt(replicated ? 'replicated' : 'cache').filter(
+  const { level = 'cache' } = options;
+  const replicated = level === 'replicated';
+  const weights = weightsAt(level);
+  const kinds = kindsAt(level).filter(
     (kind) =>
       (options.network || !['cut', 'mute', 'deafen', 'cut-backup-kill-owner'].includes(kind)) &&
       options.only?.includes(kind) !== false,
@@ -181,6 +212,11 @@ export function drawSchedule(random: Random, options: ScheduleOptions): Planned[
       plan.push({ atMs, fault: { kind, client, forMs } });
       continue;
     }
+    if (kind === 'kill-all') {
+      const again = random.below(3) === 0 ? { againMs: random.below(RETURN_MS) } : {};
+      plan.push({ atMs, fault: { kind, loadMs: 400 + random.below(1600), forMs: random.below(500), ...again } });
+      continue;
+    }
     if (kind === 'kill-owner-and-leader' || kind === 'kill-grower') {
       plan.push({ atMs, fault: { kind, forMs } });
       continue;
@@ -203,6 +239,10 @@ export function drawSchedule(random: Random, options: ScheduleOptions): Planned[
         second !== server && (replicated || away + 2 <= most) && random.below(2) === 0 ? [server, second] : [server];
       for (const host of hosts) busyUntil[host] = atMs + forMs + 500;
       plan.push({ atMs, fault: { kind, hosts, forMs } });
+    } else if (kind === 'kill-returning') {
+      const againMs = random.below(RETURN_MS);
+      busyUntil[server] = atMs + forMs + againMs + RECOVERY_MS;
+      plan.push({ atMs, fault: { kind, server, forMs, againMs } });
     } else {
       busyUntil[server] = atMs + forMs + (kind === 'pause' ? 500 : RECOVERY_MS);
       plan.push({ atMs, fault: { kind, server, forMs } });

@@ -10,7 +10,8 @@
  * things make histories with many open and many overlapping operations cheap, to accept and to refuse. None of them
  * changes the verdict.
  *   1. A must that fits and changes nothing is taken at once: in any order in which it comes later it can be moved
- *      here. (Unless the moment when something optional had to happen at the latest would pass by it.)
+ *      here. (Unless the moment when something optional had to happen at the latest would pass by it, or it would
+ *      have changed something there: a delete that did not say whether there was anything.)
  *   2. Open writes that somebody saw are musts with an end (known-writes.ts). Options are tried last.
  *   3. Options of one effect are used in the order of their calls: the earliest can stand wherever a later one can.
  *   4. Of the musts of one effect that may come next, only the one that ends first is tried: where another one comes
@@ -61,6 +62,9 @@ export interface Configuration {
 
 const effectOf = ({ kind, value, version, expected, found }: Step): string =>
   `${kind} ${value} ${version} ${expected} ${found}`;
+
+/** It fits an absent key and a present one, and changes only that. */
+const mayChange = ({ kind, found }: Step): boolean => kind === 'delete' && found === undefined;
 
 export class Search {
   readonly #musts: readonly Entry[];
@@ -144,7 +148,8 @@ export class Search {
       again = false;
       for (const i of this.#minimal(here)) {
         const one = this.#musts[i]!;
-        if (this.#register(here.state, one.step) !== here.state || this.#passesAnOption(here, one.call)) continue;
+        if (mayChange(one.step) || this.#register(here.state, one.step) !== here.state) continue;
+        if (this.#passesAnOption(here, one.call)) continue;
         here = this.#take(here, i, here.state);
         again = true;
         break;

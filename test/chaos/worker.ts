@@ -1,7 +1,7 @@
 /**
  * One client process of a run: `node worker.js JSON`, with a WorkerTask. It connects, makes every call of calls.ts once
  * in every form of a key, then calls at random in several lanes until its standard input says "finish", then reads
- * every key of late until each one has been answered, and ends. Exit codes: 0; 3: some key was not answered in FINAL_MS
+ * every key of late, or of the run, until each one has been answered, and ends. Exit codes: 0; 3: some key was not answered in FINAL_MS
  * although nothing disturbs any more; 4: whoever started it is gone.
  *
  * All workers begin their bursts at the same moments and use the same few keys, so operations do meet. Mostly a lane
@@ -24,12 +24,14 @@ import { get, getEntry, getMany } from './calls-reads.js';
 import { Caller, now, type ClientState } from './caller.js';
 import { tlsTrust } from '../support/tls-files.js';
 import { HeldValues } from './held.js';
-import { FORMS, keysOfGeneration, type ChaosKey } from './keys.js';
+import { FORMS, keysOfGeneration, tailKeysOf, wideKeys, type ChaosKey } from './keys.js';
 import { Recorder } from './record.js';
 
 export interface WorkerTask {
   /** Unique in the run. */
   readonly name: string;
+  /** 0 to COUNTED_CLIENTS - 1; a client that comes in the place of another has its number. */
+  readonly number: number;
   readonly file: string;
   readonly servers: readonly string[];
   readonly transport: TransportChoice;
@@ -41,10 +43,12 @@ export interface WorkerTask {
   /** CLOCK_MONOTONIC, when the run began. */
   readonly beganNs: number;
   readonly keysForMs: number;
-  readonly valueMax: number;
+  /** Calls come in bursts, one of all clients in each such time. */
+  readonly burstMs: number;
+  /** Every key of the run is read at the end; else those of late. */
+  readonly readsAll: boolean;
 }
 
-const BURST_MS = 200;
 const FINAL_MS = 60_000;
 const FEW_OUTSTANDING = 16;
 
@@ -94,18 +98,18 @@ class Worker {
   }
 
   async lane(lane: number): Promise<void> {
-    const { operationsPerSecond, lanes, beganNs } = this.#task;
+    const { operationsPerSecond, lanes, beganNs, burstMs } = this.#task;
     const { record, held } = this.#client;
     const caller = this.#caller(lane);
     const { random } = caller;
-    const burst = (operationsPerSecond / lanes) * (BURST_MS / 1000);
+    const burst = (operationsPerSecond / lanes) * (burstMs / 1000);
     let due = 0;
     while (!this.#over()) {
       for (due = Math.min(due, 0) + burst; due > 0 && !this.#over();) due -= await this.#some(caller);
       held.lookAtSome(random);
       record.flush();
       const sinceMs = (now() - beganNs) / 1e6;
-      await sleep(BURST_MS - (sinceMs % BURST_MS));
+      await sleep(burstMs - (sinceMs % burstMs));
     }
   }
 
@@ -135,15 +139,20 @@ class Worker {
     return (caller.known as Caller['known']) !== undefined;
   }
 
-  /** Every key of late, until it was answered. False: the time is over. */
+  #lastKeys(): readonly ChaosKey[] {
+    const generation = this.#client.generation();
+    const { readsAll } = this.#task;
+    const late = Array.from({ length: generation + 1 }, (_, i) => i)
+      .slice(readsAll ? 0 : -2)
+      .flatMap((one) => [...keysOfGeneration(one), ...tailKeysOf(one)]);
+    return [...late, ...(readsAll ? wideKeys() : [])].filter(({ of }) => of !== 'y');
+  }
+
+  /** Each of them, until it was answered. False: the time is over. */
   async last(): Promise<boolean> {
     const caller = this.#caller(98);
-    const generation = this.#client.generation();
     const until = now() + FINAL_MS * 1e6;
-    for (const key of [generation - 1, generation]
-      .filter((one) => one >= 0)
-      .flatMap(keysOfGeneration)
-      .filter(({ of }) => of !== 'y')) {
+    for (const key of this.#lastKeys()) {
       while (!(await this.#answered(caller, key))) {
         if (now() > until) return false;
         await sleep(20);
@@ -186,12 +195,12 @@ const held = new HeldValues(({ key, by, cameNs }, what) => {
 });
 const client: ClientState = {
   name: task.name,
+  number: task.number,
   kv: await connected(connection),
   connection,
   record,
   held,
   shm: transport === 'shm',
-  valueMax: task.valueMax,
   views: new Map(),
   prepared: new Map(),
   written: 0,

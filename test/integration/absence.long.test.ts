@@ -27,11 +27,17 @@ test('copies of a server that stood still join again with what they have', async
   // Longer than any lease, and shorter than owners keep what a copy lacks.
   await sleep(3000);
   await write('meanwhile, again');
+  // Nobody waits for its copies any more. Back, it may hear of that and of its return at once, and say nothing of either.
+  await statusWhen(first.address, ({ shards }) =>
+    backups.every(
+      ({ shard }) =>
+        shards[shard]?.copies?.copies.some((c) => c.member === paused.id && c.state === 'joining') === true,
+    ),
+  );
   paused.signal('SIGCONT');
 
   await statusWhen(first.address, copied);
   for (const { shard } of backups) {
-    t.regex(paused.stderr, new RegExp(`shard ${shard}: the copy here was late .* joins again with what it has`));
     // Once: when the cluster was new.
     t.is(paused.stderr.match(new RegExp(`shard ${shard}: a copy is made here`, 'g'))?.length, 1, paused.stderr);
   }

@@ -109,7 +109,7 @@ test('what is wrong is said in one line', async (t) => {
     ['run redis -P workloada -p redis.port=1', 69, /redis at 127\.0\.0\.1:1 cannot be reached/],
     ['run memcached -P workloada -p memcached.hosts=127.0.0.1:1', 69, /memcached at 127\.0\.0\.1:1 cannot be reached/],
     ['run basic -P workloada -p measurementtype=timeseries', 2, /measurementtype/],
-    ['run farkv -P workloada -c 127.0.0.1:1', 69, /no server answered/],
+    ['run farkv -P workloada -c 127.0.0.1:1', 69, /no server listens there/],
   ] as const) {
     const { code: actual, stderr, stdout } = await bench(args);
     t.is(actual, code, `${args}: ${stderr}`);

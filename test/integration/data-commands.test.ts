@@ -12,9 +12,28 @@ test.serial('put, get, delete; a missing key is exit code 3', async (t) => {
   t.like(await run(['put', 'greeting', 'hello world']), { code: 0, stdout: '', stderr: '' });
   t.like(await run(['get', 'greeting']), { code: 0, stdout: 'hello world\n', stderr: '' });
   t.like(await run(['get', 'greeting', '--raw']), { stdout: 'hello world' });
+  t.false((await run(['get', 'greeting', '--json'])).stdout.includes('expiresAtMs'));
+  await run(['put', 'greeting', 'hello', '--ttl', '24h']);
+  const { expiresAtMs } = JSON.parse((await run(['get', 'greeting', '--json'])).stdout) as {
+    readonly expiresAtMs: number;
+  };
+  t.true(expiresAtMs > Date.now());
   t.like(await run(['delete', 'greeting']), { code: 0, stdout: '' });
   t.like(await run(['get', 'greeting']), { code: 3, stdout: '', stderr: 'farkv get: no such key\n' });
   t.like(await run(['delete', 'greeting']), { code: 3, stderr: 'farkv delete: no such key\n' });
+});
+
+test.serial('increment prints the sum; what is no number is said', async (t) => {
+  t.like(await run(['increment', 'visits']), { code: 0, stdout: '1\n', stderr: '' });
+  t.like(await run(['increment', 'visits', '41']), { stdout: '42\n' });
+  t.like(await run(['increment', 'visits', '-50']), { stdout: '-8\n' });
+  t.like(await run(['increment', 'visits', '9223372036854775807']), { stdout: '9223372036854775799\n' });
+  const beyond = await run(['increment', 'visits', '9223372036854775807']);
+  t.is(beyond.code, 1);
+  t.regex(beyond.stderr, /no integer .* nothing was changed/);
+  t.is((await run(['increment', 'visits', 'one'])).code, 2);
+  t.is((await run(['increment', 'visits', '99999999999999999999'])).code, 2);
+  await run(['delete', 'visits']);
 });
 
 test.serial('a large value goes through a pipe whole', async (t) => {
@@ -39,6 +58,9 @@ test.serial('scan: lines, values, JSON, a count, a limit; what is not printable 
   const values = (await run(['scan', '--values', '-n', '9'])).stdout;
   t.true(values.includes('key 3\tvalue\\x093\\x0a\n'));
   t.like(await run(['scan', '--count', '-n', '9']), { stdout: '6\n' });
+  t.like(await run(['scan', '--count', '--prefix', 'key ', '-n', '9']), { stdout: '5\n' });
+  t.like(await run(['scan', '--prefix', 'ff', '--hex', '-n', '9']), { stdout: '\\xff\\x00\n' });
+  t.like(await run(['scan', '--count', '--limit', '3', '-n', '9']), { stdout: '3\n' });
   t.is((await run(['scan', '--limit', '2', '-n', '9'])).stdout.trimEnd().split('\n').length, 2);
   const objects = (await run(['scan', '--json', '-n', '9'])).stdout
     .trimEnd()

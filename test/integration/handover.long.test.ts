@@ -74,6 +74,42 @@ test.serial('all servers are restarted one after the other while clients write: 
   await load.stop(t);
 });
 
+test.serial('a server that ends with the only copies waits until others have them', async (t) => {
+  const args = ['--drain-ms', '120000'];
+  const cluster = await Cluster.start(t, { ...SMALL, level: 'cache', args });
+  const { address } = cluster.server(0);
+  await statusWhen(address, (s) => s.replication !== undefined);
+  const client = await connect(cluster.addresses);
+  t.teardown(() => client.close());
+  for (let i = 0; i < 100; i++) await client.put(`key-${i}`, Buffer.from(`value-${i}`));
+  const set = await farkv(['replication', 'set', '--level', 'replicated', '--replicas', '2', '--connect', address]);
+  t.is(set.code, 0, set.stderr);
+  const last = cluster.server(2);
+  t.deepEqual(await last.stop(), { code: 0, signal: null });
+  t.notRegex(last.stderr, /no other server has taken over/);
+  for (let i = 0; i < 100; i++) t.is((await client.get(`key-${i}`))?.toString(), `value-${i}`);
+});
+
+test.serial(
+  'servers that all end at the same time do not wait for each other, and say what ends with them',
+  async (t) => {
+    const cluster = await Cluster.start(t, { ...SMALL, level: 'replicated', args: ['--drain-ms', '120000'] });
+    await statusWhen(cluster.server(0).address, kept);
+    const began = performance.now();
+    const ends = await Promise.all(cluster.servers.map((server) => server.stop()));
+    t.deepEqual(
+      ends.map(({ code }) => code),
+      [0, 0, 0],
+    );
+    t.true(performance.now() - began < 100_000);
+    const said = cluster.servers.map(({ stderr }) => stderr).join('');
+    t.regex(
+      said,
+      /no other server has taken over shards [\d, ]+: no server that stays has a copy in sync: their values end with/,
+    );
+  },
+);
+
 test.serial('a drained server hands its shards over and stays, without one that is its', async (t) => {
   const cluster = await replicated(t);
   const client = await connect(cluster.addresses);

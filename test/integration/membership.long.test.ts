@@ -140,3 +140,18 @@ test.serial('a voter that stays dead loses its vote to a learner, and is a learn
   await cluster.server(2).start();
   t.is(roles(await statusWhen(s4.address, whole)).s3, 'learner');
 });
+
+test.serial('servers that come back with addresses that were others of them make the same cluster', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 3, level: 'cache', memory: '32mb', args: ['--lease-ms', '200'] });
+  const { servers } = cluster;
+  const { clusterId } = servers[0]!.readyLine!;
+  await Promise.all(servers.map((server) => server.kill()));
+  const next = servers.map((_, i) => servers[(i + 1) % servers.length]!.peer);
+  const peers = servers.map(({ id }, i) => `${id}=${next[i]!}`).join(',');
+  for (const server of servers) server.args = server.args.with(server.args.indexOf('--peers') + 1, peers);
+  const ready = await Promise.all(servers.map((server) => server.start()));
+  t.deepEqual(
+    ready.map((line) => [line.clusterId, line.peer[0]]),
+    next.map((address) => [clusterId, address]),
+  );
+});

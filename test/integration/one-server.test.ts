@@ -46,6 +46,18 @@ test.serial('a server says when it is ready, shows its state, and ends in order'
   );
 });
 
+test.serial('SIGHUP, SIGUSR1 and SIGUSR2 end no server and open no debugger', async (t) => {
+  const cluster = await Cluster.start(t);
+  const server = cluster.server(0);
+  for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const) {
+    server.signal(signal);
+    await server.said(`info ${signal}: `);
+  }
+  t.is((await farkv(['status', '--connect', server.address])).code, 0);
+  t.notRegex(server.stderr, /debugger/i);
+  t.deepEqual(await server.stop(), { code: 0, signal: null });
+});
+
 test.serial('files and directories are for their owner only', async (t) => {
   const cluster = await Cluster.start(t);
   const { dataDir } = cluster.server(0);

@@ -16,8 +16,13 @@ test.serial('a reader is told that it may only read, whichever change it asks fo
     () => reader!.put('k', 'w'),
     () => reader!.putMany([{ key: 'k', value: 'w' }]),
     () => reader!.delete('k'),
+    () => reader!.deleteMany(['k']),
     () => reader!.compareAndSwap('k', 0n, 'w'),
     () => reader!.compareAndDelete('k', 1n),
+    () => reader!.update('k', () => 'w'),
+    () => reader!.increment('k'),
+    () => reader!.append('k', 'w'),
+    () => reader!.touch('k'),
     () => reader!.namespace(7).put('k', 'w'),
   ])
     await t.throwsAsync(change(), { code: 'ERR_UNAUTHORIZED', message: /it may only read/ }, String(change));

@@ -9,11 +9,17 @@ import { Cluster } from '../support/cluster.js';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const README = readFileSync(`${ROOT}README.md`, 'utf8');
 
-test('the programs in the README run as they stand', async (t) => {
+test('the programs in the README, of the adapters and of the recipes run as they stand', async (t) => {
   const cluster = await Cluster.start(t, { servers: 1 });
-  const programs = Array.from(README.matchAll(/^```js\n(.*?)^```$/gms), ([, program]) => program ?? '');
-  t.true(programs.length >= 2);
-  for (const program of programs) {
+  const programsOf = (markdown: string): string[] =>
+    Array.from(markdown.matchAll(/^```js\n(.*?)^```$/gms), ([, program]) => program ?? '');
+  const docs = ['adapters', 'recipes'].map((name) => readFileSync(`${ROOT}docs/${name}.md`, 'utf8'));
+  const programs = [README, ...docs].map(programsOf);
+  t.deepEqual(
+    programs.map((all) => all.length),
+    [2, 4, 2],
+  );
+  for (const program of programs.flat()) {
     // Run in the project's folder, so that `farkv` is this package; only the server's port is another.
     const child = spawn(
       process.execPath,

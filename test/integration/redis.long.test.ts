@@ -1,25 +1,10 @@
 /** `farkv import redis://...` from a real redis-server, which has to be installed: apt-get install redis-server. */
 import test, { type ExecutionContext } from 'ava';
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { Redis } from 'ioredis';
 import { connect } from '../../client/index.js';
 import { Cluster, farkv, freePorts } from '../support/cluster.js';
+import { startRedis } from '../support/redis-server.js';
 import { tlsFile } from '../support/tls-files.js';
-
-async function startRedis(t: ExecutionContext, port: number, args: readonly string[] = []): Promise<void> {
-  if (spawnSync('redis-server', ['--version']).error !== undefined)
-    throw new Error('redis-server is missing: apt-get install redis-server');
-  const words = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', ...args];
-  const child = spawn('redis-server', words, { stdio: ['ignore', 'pipe', 'inherit'] });
-  t.teardown(async () => {
-    child.kill('SIGKILL');
-    if (child.exitCode === null && child.signalCode === null) await once(child, 'close');
-  });
-  for await (const line of createInterface({ input: child.stdout })) if (line.includes('Ready to accept')) return;
-  throw new Error('redis-server ended');
-}
 
 async function start(t: ExecutionContext) {
   const cluster = await Cluster.start(t, { servers: 1, memory: '256mb' });

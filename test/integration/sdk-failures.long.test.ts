@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readFileSync } from 'node:fs';
+import { chmodSync, readFileSync, rmSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { connect, FarkvError, type BufferValue, type Client, type ConnectOptions } from '../../client/index.js';
@@ -211,4 +211,24 @@ test('TLS and a token, by the SDK', async (t) => {
   await t.throwsAsync(connect({ servers: cluster.addresses, token: 'sesame', connectTimeoutMs: 1000 }), {
     instanceOf: FarkvError,
   });
+});
+
+test('a client whose cluster is gone is told so by every call', async (t) => {
+  const cluster = await Cluster.start(t, { args: LEASE });
+  const server = cluster.server(0);
+  const told = new Set<string>();
+  const kv = await connect({
+    servers: cluster.addresses,
+    unavailableAfterMs: 500,
+    onEvent: (event) => event.type === 'control' && told.add(event.reason ?? ''),
+  });
+  t.teardown(() => kv.close());
+  await kv.put('a', 'x');
+  await server.kill();
+  rmSync(server.dataDir, { recursive: true });
+  await server.start();
+  while (![...told].some((reason) => reason.startsWith('this is cluster'))) await setImmediate();
+  const gone = { code: 'ERR_SHARD_UNAVAILABLE', message: /the cluster of this client, .*, is gone: .* Connect again/ };
+  for (const call of [() => kv.get('a'), () => kv.put('a', 'y'), () => kv.getMany(['a', 'b']), () => kv.scanPage()])
+    await t.throwsAsync(call, gone);
 });

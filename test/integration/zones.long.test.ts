@@ -1,5 +1,6 @@
 /** Servers with a zone each, as real processes: where the copies of shards come to lie. */
 import test from 'ava';
+import type { ClusterStatus } from '../../server/status.js';
 import { Cluster, farkv } from '../support/cluster.js';
 import { statusWhen } from '../support/status.js';
 
@@ -31,4 +32,14 @@ test('with two zones every shard has a copy in each', async (t) => {
   t.is(stop.stdout, 's2 may be stopped\n');
   const json = await farkv(['status', '--safe-to-stop', 's2', '--json', '--connect', address]);
   t.deepEqual(JSON.parse(json.stdout), { server: 's2', safeToStop: true });
+  // Copies bear the same name at both ends.
+  const all = JSON.parse((await farkv(['status', '--json', '--connect', address])).stdout) as ClusterStatus;
+  const tables = all.members.flatMap(({ node }) => node?.dataPlane?.shards ?? []);
+  const owners = tables.filter(({ copy }) => copy?.role === 'owner');
+  t.is(owners.length, 12);
+  for (const { shard, copy } of owners)
+    t.deepEqual(
+      copy?.peers.map(({ id }) => id),
+      tables.flatMap((one) => (one.shard === shard && one.copy?.role === 'backup' ? [one.copy.id] : [])),
+    );
 });

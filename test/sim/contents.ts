@@ -46,19 +46,30 @@ export class Contents {
     );
   }
 
+  /** An owner serves the shard. It may give it up again before a client has relied on it. */
+  begins(table: Table): void {
+    if (!table.arrived) return;
+    this.#cameWhole(table);
+    this.#acknowledged.set(`${table.shard}/${table.epoch}`, table.value);
+  }
+
+  #cameWhole({ shard, epoch, value }: Table): void {
+    // Its last owner may have begun with nothing, and taken no change.
+    const latest = this.#acknowledged.get(`${shard}/${epoch - 1}`) ?? 0;
+    if (value !== latest)
+      throw new Violation(
+        'moved shards',
+        `shard ${shard} came in epoch ${epoch} with change ${value}, and its last owner had acknowledged change ${latest}`,
+      );
+  }
+
   /**
    * Clients may rely on this owner; where it takes changes, it acknowledges one. True: for the first time, with a copy.
    */
   serve(table: Table, changes: boolean): boolean {
     const { shard, epoch, arrived } = table;
     table.arrived = false;
-    // Its last owner may have begun with nothing, and taken no change.
-    const latest = this.#acknowledged.get(`${shard}/${epoch - 1}`) ?? 0;
-    if (arrived && table.value !== latest)
-      throw new Violation(
-        'moved shards',
-        `shard ${shard} came in epoch ${epoch} with change ${table.value}, and its last owner had acknowledged change ${latest}`,
-      );
+    if (arrived) this.#cameWhole(table);
     const own = this.#acknowledged.get(`${shard}/${epoch}`);
     if (own !== undefined && own !== table.value)
       throw new Violation(
@@ -66,7 +77,7 @@ export class Contents {
         `shard ${shard} has change ${table.value} in epoch ${epoch}, and its owner had acknowledged change ${own}`,
       );
     if (changes) table.value = ++this.#changes;
-    if (changes || arrived) this.#acknowledged.set(`${shard}/${epoch}`, table.value);
+    if (changes) this.#acknowledged.set(`${shard}/${epoch}`, table.value);
     return arrived;
   }
 }

@@ -24,6 +24,7 @@ test.serial('no shard is given to a copy that may lack what was seen, in any of 
     'shard-handover',
     'shard-move',
     'shard-reset',
+    'powers',
   ])
     t.true((total[kind] ?? 0) > 0, kind);
   t.true((total.seen ?? 0) > 1000);

@@ -3,9 +3,9 @@
  * that work or do not, and what the data plane promises of a copy (native/data-plane.ts). Time is the member's own.
  */
 import type { CopiesNow, CopyNoticed, Failure } from '../../core/shards/index.js';
-import type { CopySet, Policy } from '../../core/metadata/state.js';
+import type { Copy, CopySet, Policy } from '../../core/metadata/state.js';
 import type { Random } from '../support/random.js';
-import { Table, type Peer } from './copies/table.js';
+import { newPeer, Table, type Peer } from './copies/table.js';
 
 export interface CopyTablesOptions {
   readonly random: Random;
@@ -16,7 +16,9 @@ export interface CopyTablesOptions {
   readonly reach: (id: string, start: string) => CopyTables | undefined;
   readonly notice: (shard: number, copy: string, what: CopyNoticed) => void;
   readonly orphaned: (shard: number, copy: string, orphan: { readonly prepared: number } | undefined) => void;
-  readonly counted: (what: 'led' | 'handed' | 'joined' | 'late' | 'back' | 'orphaned' | 'damaged' | 'refused') => void;
+  readonly counted: (
+    what: 'led' | 'handed' | 'joined' | 'late' | 'back' | 'orphaned' | 'damaged' | 'refused' | 'kept',
+  ) => void;
 }
 
 interface Followed {
@@ -62,6 +64,13 @@ export class CopyTables {
     this.#followed.delete(shard);
   }
 
+  /** It is no copy any more. What it has is copied with the rest when the next one follows. */
+  keepBase(shard: number, epoch: number, id: string): void {
+    this.close(shard);
+    this.open(shard, epoch, id);
+    this.#options.counted('kept');
+  }
+
   // ---- a backup
 
   /** Whether the owner can be asked for its entries; they come when the copy follows. */
@@ -77,8 +86,7 @@ export class CopyTables {
     if (owner?.epoch !== table.epoch || random.below(20) === 0) return GONE;
     table.log.splice(0, table.log.length, ...owner.log.slice(0, owner.committed));
     table.committed = table.log.length;
-    const ms = { prepared: 0, leaseMs: -Infinity, settledMs: 0 } as const;
-    owner.peers.set(table.id, { id: table.id, member: '', start: '', standing: 'joins', ...ms });
+    owner.peers.set(table.id, newPeer('', '', table.id, 'joins'));
     this.#options.reach(from.owner, from.start)?.met(table.id);
     this.#followed.set(shard, from);
     this.#listened.set(shard, this.#options.nowMs());
@@ -97,7 +105,9 @@ export class CopyTables {
     const table = this.#table(shard);
     this.#followed.delete(shard);
     table.lead(epoch, ...said(table, copies));
-    for (const id of copies.inSync) this.met(id);
+    // There may be no memory for what they will lack.
+    for (const id of copies.joining) if (this.#options.random.below(8) === 0) table.peers.delete(id);
+    for (const id of table.peers.keys()) this.met(id);
     this.#options.counted(copies.handed ? 'handed' : 'led');
   }
 
@@ -116,7 +126,7 @@ export class CopyTables {
   configure(shard: number, epoch: number, copies: CopiesNow): void {
     const table = this.#table(shard);
     if (table.role === 'backup') {
-      table.lead(epoch, ...said(table, copies));
+      table.lead(epoch, ...said(table, { ...copies, eligible: [], joining: [] }));
       return;
     }
     const before = new Map(table.peers);
@@ -135,7 +145,7 @@ export class CopyTables {
   /** From now on it is waited for. */
   require(shard: number, id: string, clientsUntilMs: number): Failure | undefined {
     const peer = this.#table(shard).peers.get(id);
-    if (peer === undefined || (peer.standing !== 'joins' && peer.standing !== 'required')) return GONE;
+    if (peer?.follows !== true || (peer.standing !== 'joins' && peer.standing !== 'required')) return GONE;
     if (peer.standing === 'joins') peer.settledMs = clientsUntilMs;
     peer.standing = 'required';
     return undefined;
@@ -164,7 +174,7 @@ export class CopyTables {
   /** Nobody relies on an earlier owner, and all copies in sync have what came with the shard. */
   tookOver(shard: number): boolean {
     const table = this.#table(shard);
-    return table.committed >= table.inherited && this.#options.nowMs() >= table.grantedUntilMs;
+    return table.tookOver && this.#options.nowMs() >= table.grantedUntilMs;
   }
 
   rightMs(shard: number, leaderMs: number): number {
@@ -198,7 +208,7 @@ export class CopyTables {
     this.#watch(shard, table, other === undefined);
     if (other === undefined || owner === undefined || random.below(4) === 0) return;
     this.#listened.set(shard, nowMs());
-    if (peer === undefined) {
+    if (peer === undefined || (table.epoch <= owner.epoch && !owner.goesOn(table))) {
       if (owner.role !== 'owner') return;
       notice(shard, table.id, 'unknown');
       other.refused(shard, table.id);
@@ -240,6 +250,7 @@ export class CopyTables {
   acknowledged(shard: number, peer: Peer, prepared: number): void {
     const { nowMs, notice, counted } = this.#options;
     const table = this.#table(shard);
+    peer.follows = true;
     peer.prepared = Math.max(peer.prepared, prepared);
     peer.leaseMs = nowMs() + COPY_LEASE_MS * (1 - DRIFT);
     table.commit();
@@ -286,12 +297,14 @@ export class CopyTables {
 }
 
 /** As the table of the other simulation wants it. */
-function said(table: Table, { config, minInSync, inSync, handed }: CopiesNow): [CopySet, Policy] {
-  const copies = [table.id, ...inSync].map((id) => {
-    return { member: '', start: '', id, worker: 0, state: 'in-sync', rank: 0 } as const;
-  });
+function said(table: Table, { config, minInSync, inSync, eligible, joining, handed }: CopiesNow): [CopySet, Policy] {
+  const are =
+    (state: Copy['state']) =>
+    (id: string): Copy => ({ member: '', start: '', id, worker: 0, state, rank: 0 });
+  const synced = [table.id, ...inSync].map(are('in-sync'));
+  const copies = [...synced, ...eligible.map(are('eligible')), ...joining.map(are('joining'))];
   return [
     { config, copies, ...(handed ? { handed: table.epoch + 1 } : {}) },
-    { level: 'replicated', replicas: copies.length, minInSync, onLoss: 'wait' },
+    { level: 'replicated', replicas: synced.length, minInSync, onLoss: 'wait' },
   ];
 }

@@ -236,6 +236,7 @@ export class SimMember implements Watched {
         world.checker.ready(this, node, ready);
         world.checker.look(this, node);
         this.#writing = ready;
+        if (!this.#sends(ready.early)) return;
         if (ready.mustSync) {
           world.scheduleIo(this);
           return;
@@ -274,17 +275,28 @@ export class SimMember implements Watched {
     this.pump();
   }
 
+  /** False: the member has ended. */
+  #sends(messages: readonly RaftMessage[]): boolean {
+    try {
+      for (const message of messages) {
+        this.#mayDie();
+        this.world.checker.sends(this, message);
+        this.world.send(message);
+      }
+      return true;
+    } catch (error) {
+      this.#ended(error);
+      return false;
+    }
+  }
+
   /** Steps 2 to 4 of the driver's loop. */
   #finish(node: RaftNode, ready: Ready, persisted: boolean): void {
     const { world } = this;
     const { checker } = world;
     try {
       if (persisted) {
-        for (const message of ready.messages) {
-          this.#mayDie();
-          checker.sends(this, message);
-          world.send(message);
-        }
+        if (!this.#sends(ready.messages)) return;
         if (ready.snapshot !== undefined) {
           world.counters.snapshotsTaken++;
           this.machine.restore(ready.snapshot.data);

@@ -42,6 +42,8 @@ export class OwnerCopies {
   ) {
     this.#check = new CopyCheck(shards, {
       logOf: (shard, copy) => this.#tableOf(shard, copy)?.log,
+      isOnDisk: () => false,
+      recordsOf: () => [],
       holdsLease: (copy) => this.#lifeOf(copy)?.holdsLease() ?? false,
       relied: () => this.#relied(),
     });

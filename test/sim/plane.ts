@@ -35,6 +35,8 @@ export interface PlaneOptions {
 
 interface Served extends Table {
   serving: boolean;
+  /** It is to be a copy as soon as nobody relies on it. */
+  stepsDown: boolean;
   sealed: string | undefined;
   /** Until when clients may rely on it, by the member's clock. */
   grantedMs: number;
@@ -154,6 +156,9 @@ export class Plane {
         this.#open(action);
         this.#later(of, () => undefined);
         return;
+      case 'snapshot':
+        this.#later(of, () => undefined);
+        return;
       case 'serve':
         this.#serve(this.#table(action.shard), of);
         return;
@@ -170,6 +175,13 @@ export class Plane {
       case 'copy':
         this.#copy(action);
         return;
+      case 'keep base': {
+        const table = this.#table(action.shard);
+        table.incarnation = action.copy;
+        this.#options.copies!.keepBase(action.shard, table.epoch, action.copy);
+        this.#later(of, () => (this.#options.random.below(20) === 0 ? { full: false, error: 'damaged' } : undefined));
+        return;
+      }
       case 'finish':
         this.#finish(this.#table(action.shard), of);
         return;
@@ -188,8 +200,7 @@ export class Plane {
         this.#handOver(action, this.#options.copies!);
         return;
       case 'step down':
-        this.#options.copies!.stepDown(action.shard);
-        this.#later(of, () => undefined);
+        this.#stepDown(this.#table(action.shard), of, this.#options.copies!);
         return;
       case 'announce': {
         const { memberId: owner, memberIncarnation } = this.#options;
@@ -213,7 +224,8 @@ export class Plane {
       case 'propose':
         this.#propose(action.command, of);
         return;
-      case 'probe': {
+      case 'probe':
+      case 'look': {
         // Whoever cannot be reached may be there all the same.
         const { id, incarnation } = action.server;
         const isThere = this.#options.planeOf(id, incarnation) !== undefined;
@@ -241,6 +253,7 @@ export class Plane {
       value: 0,
       arrived: false,
       serving: false,
+      stepsDown: false,
       sealed: undefined,
       grantedMs: -Infinity,
       copying: undefined,
@@ -261,10 +274,11 @@ export class Plane {
   }
 
   #serve(table: Served, of: number): void {
-    const { copies } = this.#options;
+    const { copies, contents } = this.#options;
     this.#mayServe(table);
     if (copies === undefined) {
       table.serving = true;
+      contents.begins(table);
       this.#later(of, () => undefined);
       return;
     }
@@ -339,11 +353,27 @@ export class Plane {
     const table = this.#table(shard);
     const own = copies.tables.get(shard);
     this.#later(of, () => {
-      if (own === undefined || copies.tables.get(shard) !== own) return { full: false, error: 'closed' };
+      const isOwner = own?.role === 'owner' && !table.stepsDown;
+      if (copies.tables.get(shard) !== own || !isOwner) return { full: false, error: 'closed' };
       const hasAll = copies.hasAll(shard, copy);
       table.serving = own.serving = hasAll === undefined || random.below(30) === 0;
       if (table.serving) return { full: false, error: 'not handed over' };
       return hasAll === true && nowMs() >= table.grantedMs ? undefined : 'later';
+    });
+  }
+
+  /** A copy when nobody relies on it any more. */
+  #stepDown(table: Served, of: number, copies: CopyTables): void {
+    const { nowMs } = this.#options;
+    const own = copies.tables.get(table.shard);
+    table.stepsDown = true;
+    table.serving = false;
+    if (own !== undefined) own.serving = false;
+    this.#later(of, () => {
+      if (nowMs() < table.grantedMs) return 'later';
+      table.stepsDown = false;
+      copies.stepDown(table.shard);
+      return undefined;
     });
   }
 
@@ -364,9 +394,13 @@ export class Plane {
     });
   }
 
-  #copy({ shard, source, owner, of }: Extract<Asked, { do: 'copy' }> & { readonly of: number }): void {
+  #copy({ shard, source, owner, base, of }: Extract<Asked, { do: 'copy' }> & { readonly of: number }): void {
     const { random, planeOf, copies } = this.#options;
     const table = this.#table(shard);
+    if (base) {
+      table.epoch = source.epoch;
+      copies?.open(shard, source.epoch, table.incarnation);
+    }
     const from = (): Served | undefined => {
       const other = planeOf(owner.id, owner.incarnation)?.tableOf(shard);
       return other?.incarnation === source.incarnation ? other : undefined;

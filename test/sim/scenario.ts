@@ -72,7 +72,7 @@ class ScenarioMember {
       if (type === EntryType.Normal && data.length > 0) this.applied.push(new TextDecoder().decode(data));
     if (refuses) node.storageRefused();
     else node.advance();
-    return refuses ? [] : ready.messages;
+    return refuses ? ready.early : [...ready.early, ...ready.messages];
   }
 
   #persist(ready: Ready, room: boolean): void {

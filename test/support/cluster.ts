@@ -30,6 +30,7 @@ export interface ReadyLine {
   readonly clusterId: string;
   readonly control: readonly string[];
   readonly peer: readonly string[];
+  readonly http: readonly string[];
   readonly fabric: readonly { readonly provider: string; readonly address: string; readonly worker: number }[];
   readonly shards: readonly number[];
   readonly dataDir: string;
@@ -49,7 +50,9 @@ export interface ClusterOptions {
   /** Default 64mb. */
   readonly memory?: string;
   /** Default: the product's, replicated with three servers or more. */
-  readonly level?: 'cache' | 'replicated';
+  readonly level?: 'cache' | 'replicated' | 'durable';
+  /** Where data directories lie; default: the system's temporary directory. */
+  readonly within?: string;
   /** More options of `farkv server`, for every server. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
@@ -79,6 +82,10 @@ export async function freePorts(count: number): Promise<number[]> {
   }
   return found;
 }
+
+/** Any free ports: those that follow from a control port may be another test's. */
+const dataPorts = (given: readonly string[]): readonly string[] =>
+  given.includes('--fabric-listen') ? [] : ['--fabric-listen', '127.0.0.1:0'];
 
 export class ServerProcess {
   readonly id: string;
@@ -250,7 +257,7 @@ export class Cluster {
 
   static async start(t: Pick<ExecutionContext, 'teardown'>, options: ClusterOptions = {}): Promise<Cluster> {
     const count = options.servers ?? 1;
-    const cluster = new Cluster(await mkdtemp(join(tmpdir(), 'farkv-test-')));
+    const cluster = new Cluster(await mkdtemp(join(options.within ?? tmpdir(), 'farkv-test-')));
     t.teardown(() => cluster.remove());
     const ports = await freePorts(2 * count);
     const addresses = Array.from({ length: count }, (_, i) => ({
@@ -268,6 +275,7 @@ export class Cluster {
         id,
         '--listen',
         at.address,
+        ...dataPorts(given),
         '--peers',
         peers,
         '--data-dir',
@@ -302,6 +310,7 @@ export class Cluster {
         id,
         '--listen',
         address,
+        ...dataPorts(args),
         '--peer-listen',
         peer,
         '--join',

@@ -1,6 +1,6 @@
 /** A metadata machine whose shards have copies, for tests of what commands about copies mean. */
 import type { CopiesInSync, PromotedShard, RemovedCopy, ShardName } from '../../core/metadata/copy-commands.js';
-import { FORMAT_COPIES } from '../../core/metadata/format.js';
+import { FORMAT_COPIES, FORMAT_DURABLE } from '../../core/metadata/format.js';
 import type { Copy, CopySet, Policy } from '../../core/metadata/state.js';
 import { bootstrapOf, hexOf, joinOf, MetadataLog } from './metadata-log.js';
 
@@ -9,11 +9,16 @@ export const REPLICATED: Policy = { level: 'replicated', replicas: 3, minInSync:
 /** Servers s1, s2, ... with starts 1, 2, ...; one shard, whose first owner has opened it with incarnation 100, or not yet. */
 export class CopyLog extends MetadataLog {
   constructor(policy: Partial<Policy> = {}, servers = 4, isOpen = true) {
-    super(FORMAT_COPIES);
+    const isDurable = policy.level === 'durable';
+    super(isDurable ? FORMAT_DURABLE : FORMAT_COPIES);
     const ids = Array.from({ length: servers }, (_, i) => `s${i + 1}`);
-    this.do(bootstrapOf(1, ids), ...ids.map((id, i) => joinOf(id, i + 1)), { t: 'assign-shards' });
-    this.do({ t: 'raise-format', format: FORMAT_COPIES });
-    this.do({ t: 'policy-set', tenant: 0, ...REPLICATED, ...policy });
+    const made = bootstrapOf(1, ids);
+    this.do(isDurable ? { ...made, policy: { ...REPLICATED, ...policy } } : made);
+    this.do(...ids.map((id, i) => joinOf(id, i + 1)), { t: 'assign-shards' });
+    if (!isDurable) {
+      this.do({ t: 'raise-format', format: FORMAT_COPIES });
+      this.do({ t: 'policy-set', tenant: 0, ...REPLICATED, ...policy });
+    }
     if (isOpen) this.open(0, 100);
   }
 
@@ -88,17 +93,12 @@ export class CopyLog extends MetadataLog {
     return this.do({ t: 'copies-removed', by: this.byOwner, copies: [this.removal(id, whole)] });
   }
 
-  promotion(id: string, followed = true): PromotedShard {
-    return { ...this.name, copy: this.copy(id)?.id ?? hexOf(0), incarnation: hexOf(500), followed, lsn: 9 };
+  promotion(id: string): PromotedShard {
+    return { ...this.name, copy: this.copy(id)?.id ?? hexOf(0), incarnation: hexOf(500), lsn: 9 };
   }
 
-  promote(id: string, followed = true): string {
-    return this.try({
-      t: 'shards-promoted',
-      id,
-      memberIncarnation: this.start(id),
-      shards: [this.promotion(id, followed)],
-    });
+  promote(id: string): string {
+    return this.try({ t: 'shards-promoted', id, memberIncarnation: this.start(id), shards: [this.promotion(id)] });
   }
 
   take(to: string, more: { copy?: string; config?: number } = {}): string {

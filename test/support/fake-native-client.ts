@@ -1,8 +1,6 @@
 /**
  * A NativeClient without a network: a Map of entries, and a switch for when answers come. For tests of client/ that
- * must decide in which order things happen. It keeps the contract of native/native-client.ts, also where that is awkward: a
- * record's arrays are reused, a slab that is full stops a drain, a large value is held until taken, more than
- * maxOutstanding operations are refused.
+ * must decide in which order things happen. Operations under way: fake-completions.ts.
  */
 import {
   CompletionField,
@@ -15,42 +13,22 @@ import {
   type PreparedKey,
 } from '../../native/native-client.js';
 import { Status } from '../../client/errors.js';
+import { addon } from '../../native/addon.js';
+import { FakeCompletions, type Operation, type Stored } from './fake-completions.js';
 
 const Words: number = CompletionField.Words;
 
-interface Stored {
-  readonly value: Uint8Array;
-  readonly version: bigint;
-  readonly codec: number;
-  readonly flags: number;
-}
+const statusOf = (name: string): number => addon.constants.statusNames.indexOf(name);
 
-interface Operation {
-  readonly id: number;
-  /** Done when it completes, not when it is posted. */
-  readonly run: () => { readonly status: number; readonly entry?: Stored | undefined; readonly bytes?: Uint8Array };
-}
+const NO_POLLING = { share: 0, found: 0, vain: 0, yields: 0, lateYields: 0, sleeps: 0, backOffs: 0 };
 
-interface Ready {
-  readonly id: number;
-  readonly status: number;
-  readonly entry: Stored | undefined;
-  readonly bytes: Uint8Array | undefined;
-}
-
-export class FakeNativeClient implements NativeClient {
+export class FakeNativeClient extends FakeCompletions implements NativeClient {
   readonly entries = new Map<string, Stored>();
-  readonly info = new Uint32Array(Words);
-  readonly completions: Uint32Array;
   /** True: GETs are answered at once, as over shared memory, but for those of keys that are late. */
   direct = true;
   /** Names of keys as in `entries`. */
   readonly late = new Set<string>();
-  maxOutstanding = 1000;
-  outstanding: Operation[] = [];
-  ready: Ready[] = [];
   readonly log: string[] = [];
-  flushes = 0;
   /** Batches whose keys came as one text. */
   texts = 0;
   /** How many posted keys one is rung for, as batches were told. */
@@ -58,29 +36,8 @@ export class FakeNativeClient implements NativeClient {
   closed = false;
   /** Every call about a key is answered with this status at once. */
   refusal: number | undefined;
-  /** What is cancelled is a change that was sent already. */
-  sent = false;
   scanBodies: { readonly body: Uint8Array; readonly next: bigint }[] = [];
-  readonly #held = new Map<number, Uint8Array>();
-  #ids = 0;
   #versions = 1n;
-
-  constructor(records = 64) {
-    this.completions = new Uint32Array(records * Words);
-  }
-
-  /** Finishes the first `count` outstanding operations; the caller drains. */
-  complete(count = Number.POSITIVE_INFINITY): void {
-    for (const { id, run } of this.outstanding.splice(0, count)) {
-      const { status, entry, bytes } = run();
-      this.ready.push({ id, status, entry, bytes });
-    }
-  }
-
-  fail(status: number): void {
-    for (const { id } of this.outstanding.splice(0))
-      this.ready.push({ id, status, entry: undefined, bytes: undefined });
-  }
 
   store(key: string, value: Uint8Array, codec = 0, flags = 0): bigint {
     const version = this.#versions++;
@@ -93,7 +50,7 @@ export class FakeNativeClient implements NativeClient {
     if (refused !== undefined) return refused;
     const name = this.#name(space, key);
     if (target !== undefined && !this.#isLate(space, key)) return this.#answer(this.entries.get(name), target, offset);
-    return this.#post(() => this.#found(name));
+    return this.post(() => this.#found(name));
   }
 
   getSync(space: number, key: string | Uint8Array, target: Uint8Array, offset: number): Answer {
@@ -153,7 +110,7 @@ export class FakeNativeClient implements NativeClient {
     if (refused !== undefined) return refused;
     const name = this.#name(space, key);
     const copy = Uint8Array.from(value);
-    const answer = this.#post(() => {
+    const answer = this.post(() => {
       const entry = { value: copy, version: this.#versions++, codec, flags: userFlags };
       this.entries.set(name, entry);
       return { status: Status.ok, entry: { ...entry, value: new Uint8Array(0) } };
@@ -184,9 +141,32 @@ export class FakeNativeClient implements NativeClient {
     text?: string,
     lengths?: Uint32Array,
   ): number {
+    return this.#changeMany(keys, answers, text, lengths, (key, i) =>
+      this.put(space, key, values[i] ?? new Uint8Array(0), 0, 0, codec),
+    );
+  }
+
+  deleteMany(
+    space: number,
+    keys: readonly (string | Uint8Array)[],
+    answers: Uint32Array,
+    _timeoutMs?: number,
+    text?: string,
+    lengths?: Uint32Array,
+  ): number {
+    return this.#changeMany(keys, answers, text, lengths, (key) => this.delete(space, key));
+  }
+
+  #changeMany(
+    keys: readonly (string | Uint8Array)[],
+    answers: Uint32Array,
+    text: string | undefined,
+    lengths: Uint32Array | undefined,
+    change: (key: string | Uint8Array, i: number) => Answer,
+  ): number {
     let pending = 0;
     this.#named(keys, text, lengths).forEach((key, i) => {
-      const answer = this.put(space, key, values[i] ?? new Uint8Array(0), 0, 0, codec);
+      const answer = change(key, i);
       answers[i] = Math.abs(answer);
       if (answer >= PENDING_BASE) pending++;
     });
@@ -198,15 +178,16 @@ export class FakeNativeClient implements NativeClient {
     key: string | Uint8Array,
     expected: bigint,
     value: Uint8Array | undefined,
-    _ttlMs: number,
+    ttlMs: number,
     userFlags: number,
     codec: number,
   ): Answer {
     const refused = this.#refuse(key);
     if (refused !== undefined) return refused;
     const name = this.#name(space, key);
+    this.log.push(`swap ${name} ttl ${ttlMs} flags ${userFlags}`);
     const copy = value && Uint8Array.from(value);
-    return this.#post(() => {
+    return this.post(() => {
       const now = this.entries.get(name);
       if ((now?.version ?? 0n) !== expected)
         return {
@@ -224,16 +205,75 @@ export class FakeNativeClient implements NativeClient {
     const refused = this.#refuse(key);
     if (refused !== undefined) return refused;
     const name = this.#name(space, key);
-    return this.#post(() => ({ status: this.entries.delete(name) ? Status.ok : Status.notFound }));
+    return this.post(() => ({ status: this.entries.delete(name) ? Status.ok : Status.notFound }));
+  }
+
+  /** Of a present entry the codec decides; `make` gives the bytes of the next value and the answer. */
+  #derive(
+    space: number,
+    key: string | Uint8Array,
+    codec: number | undefined,
+    make: (before: Uint8Array | undefined) => { readonly value: Uint8Array; readonly result: bigint } | number,
+  ): Answer {
+    const refused = this.#refuse(key);
+    if (refused !== undefined) return refused;
+    const name = this.#name(space, key);
+    return this.post(() => {
+      const now = this.entries.get(name);
+      if (now !== undefined && codec !== undefined && now.codec !== codec) return { status: statusOf('ERR_CODEC') };
+      const made = make(now?.value);
+      if (typeof made === 'number') return { status: made };
+      const { value, result } = made;
+      const entry = { value, version: this.#versions++, codec: now?.codec ?? codec ?? 0, flags: now?.flags ?? 0 };
+      this.entries.set(name, entry);
+      return { status: Status.ok, entry: { ...entry, value: new Uint8Array(0), result } };
+    });
+  }
+
+  increment(space: number, key: string | Uint8Array, by: bigint, ttlMs: number, codec: number): Answer {
+    this.log.push(`increment ${this.#name(space, key)} by ${by} ttl ${ttlMs}`);
+    return this.#derive(space, key, codec, (before) => {
+      const text = Buffer.from(before ?? '0').toString();
+      if (!/^(?:0|-?[1-9]\d*)$/u.test(text)) return statusOf('ERR_NOT_INTEGER');
+      const sum = BigInt(text) + by;
+      return BigInt.asIntN(64, sum) === sum
+        ? { value: Buffer.from(String(sum)), result: BigInt.asUintN(64, sum) }
+        : statusOf('ERR_NOT_INTEGER');
+    });
+  }
+
+  append(space: number, key: string | Uint8Array, value: Uint8Array, ttlMs: number, codec: number): Answer {
+    this.log.push(`append ${this.#name(space, key)} ttl ${ttlMs}`);
+    const copy = Uint8Array.from(value);
+    return this.#derive(space, key, codec, (before) => {
+      const all = Buffer.concat([before ?? new Uint8Array(0), copy]);
+      return { value: all, result: BigInt(all.length) };
+    });
+  }
+
+  touch(space: number, key: string | Uint8Array, ttlMs: number): Answer {
+    this.log.push(`touch ${this.#name(space, key)} ttl ${ttlMs}`);
+    return this.#derive(space, key, undefined, (before) =>
+      before === undefined ? Status.notFound : { value: before, result: 0n },
+    );
   }
 
   scan(space: number, shard: number, cursor: bigint, maxEntries: number, withValues: boolean): Answer {
     this.log.push(`scan ${space} ${shard} ${cursor} ${maxEntries} ${withValues}`);
     const next = this.scanBodies.shift();
-    return this.#post(() => {
+    return this.post(() => {
       if (next === undefined) return { status: Status.ok };
       const entry = { value: next.body, version: next.next, codec: 0, flags: 0 };
       return { status: Status.ok, entry, ...(next.body.length > 0 ? { bytes: next.body } : {}) };
+    });
+  }
+
+  tally(): Answer {
+    const next = this.scanBodies.shift();
+    return this.post(() => {
+      if (next === undefined) return { status: Status.ok };
+      const result = BigInt(next.body.length);
+      return { status: Status.ok, entry: { value: next.body, version: next.next, codec: 0, flags: 0, result } };
     });
   }
 
@@ -244,64 +284,6 @@ export class FakeNativeClient implements NativeClient {
   prepareKey(_ns: number, key: string | Uint8Array): PreparedKey {
     if (this.#refuse(key) !== undefined) throw new Error('no key');
     return Buffer.from(key) as unknown as PreparedKey;
-  }
-
-  cancel(id: number): void {
-    const at = this.outstanding.findIndex((operation) => operation.id === id);
-    if (at < 0) return;
-    this.outstanding.splice(at, 1);
-    this.ready.push({
-      id,
-      status: this.sent ? Status.indeterminate : Status.aborted,
-      entry: undefined,
-      bytes: undefined,
-    });
-  }
-
-  flush(): number {
-    this.flushes++;
-    return this.ready.length;
-  }
-
-  drain(slab: Uint8Array): number {
-    let used = 0;
-    let count = 0;
-    while (this.ready.length > 0 && (count + 1) * Words <= this.completions.length) {
-      const [first] = this.ready;
-      if (first === undefined) break;
-      // As the native side has it: a change, and a reply without a body, have no value.
-      const bytes = first.bytes ?? new Uint8Array(0);
-      if (bytes.length > slab.length - used && bytes.length <= slab.length) break;
-      this.ready.shift();
-      const held = bytes.length > slab.length;
-      if (held) this.#held.set(first.id, bytes);
-      else slab.set(bytes, used);
-      this.#record(
-        this.completions,
-        count * Words,
-        first.id,
-        held ? Status.bufferTooSmall : first.status,
-        bytes.length,
-        held || first.bytes === undefined ? NO_VALUE : used,
-        first.entry,
-      );
-      if (!held) used += bytes.length;
-      count++;
-    }
-    this.info[0] = this.ready.length > 0 ? 1 : 0;
-    this.info[CompletionField.Bytes] = used;
-    return count;
-  }
-
-  take(id: number, target: Uint8Array): void {
-    const bytes = this.#held.get(id);
-    if (bytes === undefined) throw new Error(`nothing is held under ${id}`);
-    target.set(bytes);
-    this.#held.delete(id);
-  }
-
-  get held(): number {
-    return this.#held.size;
   }
 
   setTicket(): void {
@@ -329,6 +311,8 @@ export class FakeNativeClient implements NativeClient {
       followedReads: 0,
       retries: 0,
       twoSidedGets: 0,
+      getPolling: NO_POLLING,
+      changePolling: NO_POLLING,
       leaseRenewals: 0,
       lateDiscards: 0,
       tornReads: 0,
@@ -339,6 +323,19 @@ export class FakeNativeClient implements NativeClient {
       locationBypassed: 0,
       owners: [],
     };
+  }
+
+  /** Only the real one has a gateway. */
+  listenRedis(): number {
+    throw new Error('not a part of the fake');
+  }
+
+  endRedis(): number {
+    throw new Error('not a part of the fake');
+  }
+
+  closeRedis(): void {
+    throw new Error('not a part of the fake');
   }
 
   close(): void {
@@ -372,41 +369,9 @@ export class FakeNativeClient implements NativeClient {
   #answer(entry: Stored | undefined, target: Uint8Array, offset: number): Answer {
     if (entry === undefined) return -Status.notFound;
     const fits = entry.value.length <= target.length - offset;
-    this.#record(this.info, 0, 0, fits ? Status.ok : Status.bufferTooSmall, entry.value.length, NO_VALUE, entry);
+    this.record(this.info, 0, 0, fits ? Status.ok : Status.bufferTooSmall, entry.value.length, NO_VALUE, entry);
     if (!fits) return -Status.bufferTooSmall;
     target.set(entry.value, offset);
     return entry.value.length;
-  }
-
-  #post(run: Operation['run']): Answer {
-    if (this.outstanding.length >= this.maxOutstanding) return -Status.busy;
-    const id = ++this.#ids;
-    this.outstanding.push({ id, run });
-    return PENDING_BASE + id;
-  }
-
-  #record(
-    words: Uint32Array,
-    at: number,
-    id: number,
-    status: number,
-    bytes: number,
-    offset: number,
-    entry: Stored | undefined,
-  ): void {
-    const version = entry?.version ?? 0n;
-    words.set(
-      [
-        id,
-        status,
-        bytes,
-        offset,
-        entry?.codec ?? 0,
-        entry?.flags ?? 0,
-        Number(version & 0xffffffffn),
-        Number(version >> 32n),
-      ],
-      at,
-    );
   }
 }

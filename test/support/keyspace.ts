@@ -1,8 +1,8 @@
 /** A keyspace over FakeNativeClient, for tests of what lies between a program and the native side. */
 import { setImmediate as turn } from 'node:timers/promises';
-import { BatchPuts } from '../../client/batch-puts.js';
+import { BatchChanges } from '../../client/batch-changes.js';
 import { BatchReads } from '../../client/batch-reads.js';
-import { Keyspace } from '../../client/client.js';
+import { Keyspace } from '../../client/keyspace.js';
 import { bufferCodec } from '../../client/codec.js';
 import { Operations } from '../../client/operations.js';
 import { Scanner } from '../../client/scan.js';
@@ -36,7 +36,7 @@ export function setup(
   const shared = {
     operations,
     batches: new BatchReads(native, operations),
-    puts: new BatchPuts(native, operations),
+    changes: new BatchChanges(native, operations),
     scanner: new Scanner(operations, { first: 0, count: 2 }),
     defaults: { timeoutMs: options.timeoutMs ?? 1000 },
   };

@@ -17,6 +17,7 @@ import {
   type ShardRoute,
 } from '../../native/native-client.js';
 import type { Provider } from '../../core/metadata/state.js';
+import type { Polling } from '../../core/polling.js';
 
 export const SHARDS = 4;
 export const SEED = Buffer.alloc(16, 0x5e);
@@ -33,7 +34,7 @@ export interface PlaneOptions {
   readonly epoch?: number;
   readonly leaseMs?: number;
   readonly memoryBytes?: number;
-  readonly spinUs?: number;
+  readonly polling?: Polling;
   readonly backupSlowMs?: number;
   readonly replicaLeaseMs?: number;
   /** Opened but not served: answers ERR_SHARD_UNAVAILABLE. */
@@ -66,8 +67,7 @@ export class Plane {
       workers: 1,
       maxClients: 64,
       clientQuota: 1024,
-      spinUs: o.spinUs ?? 0,
-      tcpBusyPollUs: 0,
+      polling: o.polling ?? 'never',
       hugePages: 'off',
       ...(o.backupSlowMs === undefined ? {} : { backupSlowMs: o.backupSlowMs }),
       ...(o.replicaLeaseMs === undefined ? {} : { replicaLeaseMs: o.replicaLeaseMs }),
@@ -102,6 +102,8 @@ export interface Outcome {
   /** Whether it came by drain. */
   readonly later: boolean;
   readonly bytes: number;
+  /** ResultLow and ResultHigh. */
+  readonly result: bigint;
   /** The record says where a value lies: also one of no bytes does. */
   readonly hasValue: boolean;
 }
@@ -137,9 +139,7 @@ export class Driver {
       ),
       timeoutMs: 10_000,
       maxOutstanding: 256,
-      putSpinUs: 0,
-      getSpinUs: 0,
-      busyPollUs: 0,
+      polling: 'never',
       cachedLocations: 1024,
       unavailableMs: 0,
       onReady: () => {
@@ -236,6 +236,7 @@ export class Driver {
       codec: words[at + CompletionField.Codec]!,
       later,
       bytes: words[at + CompletionField.Bytes]!,
+      result: (BigInt(words[at + CompletionField.ResultHigh]!) << 32n) | BigInt(words[at + CompletionField.ResultLow]!),
       hasValue: words[at + CompletionField.Offset]! !== NO_VALUE,
     };
   }
@@ -251,6 +252,18 @@ export class Driver {
 
   delete(key: string, timeoutMs = 10_000): Promise<Outcome> {
     return this.outcome(() => this.native.delete(0, key, timeoutMs));
+  }
+
+  increment(key: string, by: bigint, ttlMs = 0, codec = 0): Promise<Outcome> {
+    return this.outcome(() => this.native.increment(0, key, by, ttlMs, codec, 10_000));
+  }
+
+  append(key: string, value: string, ttlMs = 0): Promise<Outcome> {
+    return this.outcome(() => this.native.append(0, key, Buffer.from(value), ttlMs, 0, 10_000));
+  }
+
+  touch(key: string, ttlMs: number): Promise<Outcome> {
+    return this.outcome(() => this.native.touch(0, key, ttlMs, 10_000));
   }
 
   compareAndSwap(key: string, expected: bigint, value: string | undefined): Promise<Outcome> {

@@ -34,8 +34,7 @@ function made(address = `unix:${join(tmpdir(), `farkv-stage-${process.pid}-${thr
     workers: 2,
     maxClients: 10,
     clientQuota: 10,
-    spinUs: 10,
-    tcpBusyPollUs: 10,
+    polling: 'auto',
     hugePages: 'off',
   });
 }

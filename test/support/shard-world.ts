@@ -53,6 +53,8 @@ function configured({ shard, epoch, config, minInSync, inSync }: CopyConfig): st
   return `${shard} epoch ${epoch} config ${config} at least ${minInSync} [${inSync.join()}]`;
 }
 
+const COPIED: CopyStats = { entries: 1, bytes: 1, kept: 2, reads: 1, twoSidedGets: 0 };
+
 /** A data plane that remembers what was asked of it. */
 export class FakeDataPlane implements Pick<
   DataPlane,
@@ -68,6 +70,7 @@ export class FakeDataPlane implements Pick<
   | 'finishCopy'
   | 'stopCopy'
   | 'followCopy'
+  | 'keepBase'
   | 'followOwner'
   | 'leadCopy'
   | 'configureCopies'
@@ -75,6 +78,8 @@ export class FakeDataPlane implements Pick<
   | 'dropCopy'
   | 'handOver'
   | 'stepDown'
+  | 'snapshot'
+  | 'discardCopy'
 > {
   readonly events: string[];
   readonly layouts = new Map<number, ShardLayout>();
@@ -149,7 +154,7 @@ export class FakeDataPlane implements Pick<
 
   finishCopy(shard: number): Promise<CopyStats> {
     this.events.push(`finish ${shard}`);
-    return Promise.resolve({ entries: 1, bytes: 1, reads: 1, twoSidedGets: 0 });
+    return Promise.resolve(COPIED);
   }
 
   stopCopy(shard: number): Promise<void> {
@@ -160,9 +165,15 @@ export class FakeDataPlane implements Pick<
   /** Holds followCopy back, or makes it fail. */
   following: Promise<void> = Promise.resolve();
 
-  followCopy(shard: number): Promise<void> {
+  async followCopy(shard: number): Promise<CopyStats> {
     this.events.push(`follow ${shard}`);
-    return this.following;
+    await this.following;
+    return COPIED;
+  }
+
+  keepBase(shard: number, copy: bigint): Promise<void> {
+    this.events.push(`keep base ${shard} ${copy}`);
+    return Promise.resolve();
   }
 
   followOwner({ shard, addresses }: OwnerOfCopy): Promise<void> {
@@ -197,6 +208,14 @@ export class FakeDataPlane implements Pick<
     return Promise.resolve();
   }
 
+  snapshot(shard: number): Promise<void> {
+    this.events.push(`snapshot ${shard}`);
+    return Promise.resolve();
+  }
+  discardCopy(shard: number, id: bigint): Promise<void> {
+    this.events.push(`discard ${shard} ${id}`);
+    return Promise.resolve();
+  }
   dropCopy(shard: number, id: bigint): Promise<void> {
     this.events.push(`drop ${shard} ${id}`);
     return Promise.resolve();
@@ -239,6 +258,7 @@ export class World {
       leasesOver: new Promise((resolve) => (this.leasesOver = resolve)),
       beforeServing: () => this.events.push('marked'),
       probe: () => Promise.resolve(),
+      stays: () => Promise.resolve(),
       here: { providers: ['tcp'], host: undefined, secure: false },
       random64: () => ++counter,
       sleep: () => Promise.resolve(),

@@ -1,6 +1,7 @@
 /** Shards of one server, whose actions are done when a test says so. */
 import type { Command } from '../../core/metadata/commands.js';
 import type { Action, Asked, CopyNoticed, Failure, Note } from '../../core/shards/actions.js';
+import type { Found } from '../../core/shards/recovered.js';
 import { Shards } from '../../core/shards/shards.js';
 import { hexOf, type MetadataLog } from './metadata-log.js';
 
@@ -15,7 +16,7 @@ export class Rig<L extends MetadataLog = MetadataLog> {
   readonly notes: Note[] = [];
   #names: number;
 
-  constructor(log: L, memberId = 's1', memberIncarnation = hexOf(1), names = 100) {
+  constructor(log: L, memberId = 's1', memberIncarnation = hexOf(1), names = 100, found: readonly Found[] = []) {
     this.#names = names;
     this.log = log;
     this.shards = new Shards({
@@ -26,6 +27,7 @@ export class Rig<L extends MetadataLog = MetadataLog> {
       leaseMs: 1000,
       leaseOverMs: 1010,
       random64: () => hexOf(++this.#names),
+      found,
     });
   }
 
@@ -34,7 +36,11 @@ export class Rig<L extends MetadataLog = MetadataLog> {
     return this.shards.take().flatMap((action: Action) => {
       if (action.do === 'note') this.notes.push(action.note);
       if (!('of' in action))
-        return action.do === 'leases' ? [`leases ${action.ms}`] : action.do === 'fail' ? ['fail'] : [];
+        return action.do === 'leases'
+          ? [`leases ${action.ms}`]
+          : ['fail', 'discard'].includes(action.do)
+            ? [action.do]
+            : [];
       this.#open.push(action);
       return [
         action.do === 'propose'

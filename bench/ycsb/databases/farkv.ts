@@ -7,6 +7,7 @@ import type { Client, BufferValue } from '../../../client/index.js';
 import { FarkvError } from '../../../core/errors.js';
 import type { Database, DatabaseOptions, Facts, MaybePromise } from './database.js';
 import { choiceSetting, databaseSettings, numberSetting } from './settings.js';
+import { POLLING } from '../../../core/polling.js';
 import { TRANSPORT_CHOICES } from '../../../core/providers.js';
 
 const DEFAULTS = {
@@ -21,8 +22,7 @@ const DEFAULTS = {
   'farkv.timeoutms': '5000',
   'farkv.connecttimeoutms': '10000',
   'farkv.read': 'getInto',
-  'farkv.getspinus': '20',
-  'farkv.putspinus': '0',
+  'farkv.polling': 'auto',
 };
 
 /** The record that a lane read last; a new view is made only when the length changes. */
@@ -71,8 +71,7 @@ export class FarkvDatabase implements Database {
       namespace: numberSetting(s, 'farkv.namespace', 0, 65_535),
       timeoutMs: numberSetting(s, 'farkv.timeoutms', 1, 2 ** 31 - 1),
       connectTimeoutMs: numberSetting(s, 'farkv.connecttimeoutms', 1, 2 ** 31 - 1),
-      getSpinUs: numberSetting(s, 'farkv.getspinus', 0, 1_000_000),
-      putSpinUs: numberSetting(s, 'farkv.putspinus', 0, 1_000_000),
+      polling: choiceSetting(s, 'farkv.polling', POLLING),
     });
   }
 

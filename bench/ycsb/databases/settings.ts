@@ -1,6 +1,7 @@
 /** Reads the properties that belong to one database (`redis.host`, ...) and refuses the ones that it does not know. */
 import { FarkvError } from '../../../core/errors.js';
 import { unknownName } from '../../../core/nearest.js';
+import { howToInstall } from '../../../native/package.js';
 import type { Properties } from '../properties.js';
 
 /** known: the properties of this database with their defaults. The result has a value for each. */
@@ -56,11 +57,7 @@ export async function optionalPackage<T>(name: string, load: () => Promise<T>): 
       'code' in cause &&
       (cause.code === 'ERR_MODULE_NOT_FOUND' || cause.code === 'MODULE_NOT_FOUND')
     ) {
-      throw new FarkvError(
-        'ERR_CONFIG',
-        `this benchmark needs the package ${name}, which is not installed; run: npm install ${name}`,
-        { cause },
-      );
+      throw new FarkvError('ERR_CONFIG', `this benchmark needs the package ${name}, ${howToInstall(name)}`, { cause });
     }
     throw cause;
   }

@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum { CARVED_AT_ONCE = 4096 };
+
 void buffer_pool_init(buffer_pool *p, uint64_t max_bytes) {
     *p = (buffer_pool){ .max_bytes = max_bytes };
     p->chunks.next = p->chunks.prev = &p->chunks;
@@ -52,14 +54,27 @@ static void drop_spare(buffer_pool *p) {
     p->spare = NULL;
 }
 
-static int add_slots(buffer_pool *p, int cls) {
+static int add_chunk(buffer_pool *p, int cls) {
     if (p->bytes + BUFFER_CHUNK > p->max_bytes) drop_spare(p);
     if (p->bytes + BUFFER_CHUNK > p->max_bytes && p->made[cls]) return -EAGAIN;
     buffer_chunk *c = buffer_chunk_new(p, BUFFER_CHUNK);
     if (!c) return -ENOMEM;
     p->made[cls]++;
-    size_t each = (size_t)BUFFER_SMALLEST << cls;
-    for (size_t at = BUFFER_CHUNK; at >= each; at -= each) {
+    p->newest[cls] = c;
+    p->carved[cls] = 0;
+    return 0;
+}
+
+/* Slots come into use a few at a time: memory that was never touched costs nothing. */
+static int add_slots(buffer_pool *p, int cls) {
+    size_t each = (size_t)BUFFER_SMALLEST << cls, more = each < CARVED_AT_ONCE ? CARVED_AT_ONCE : each;
+    if (!p->newest[cls] || p->carved[cls] == BUFFER_CHUNK) {
+        int e = add_chunk(p, cls);
+        if (e) return e;
+    }
+    buffer_chunk *c = p->newest[cls];
+    p->carved[cls] += more;
+    for (size_t at = p->carved[cls]; more > 0; at -= each, more -= each) {
         struct buffer_slot *s = (struct buffer_slot *)(void *)(c->base + at - each);
         s->next = p->free[cls];
         s->chunk = c;

@@ -35,8 +35,11 @@ typedef struct buffer_pool {
         buffer_chunk *chunk;
     } * free[BUFFER_CLASSES];
     uint32_t made[BUFFER_CLASSES]; /* chunks of a class */
-    uint32_t large;                /* large buffers in use */
-    buffer_chunk *spare;           /* the last large one, kept for the next */
+    /* The latest of them, and how many of its bytes are slots by now. */
+    buffer_chunk *newest[BUFFER_CLASSES];
+    size_t carved[BUFFER_CLASSES];
+    uint32_t large;      /* large buffers in use */
+    buffer_chunk *spare; /* the last large one, kept for the next */
 } buffer_pool;
 
 void buffer_pool_init(buffer_pool *p, uint64_t max_bytes);

@@ -175,7 +175,8 @@ static inline bool conclude(search *s, look r, uint64_t now, lookup_result *out,
                             .codec = s->found.codec,
                             .user_flags = s->found.user_flags,
                             .version = s->found.version,
-                            .value_bytes = s->found.value_bytes };
+                            .value_bytes = s->found.value_bytes,
+                            .expiry_ms = s->found.expiry_ms };
     l->stats.hits++;
     return true;
 }

@@ -82,7 +82,8 @@ static void answered(void *user, session_answer *a) {
         g->result = (lookup_result){ .codec = a->reply.codec,
                                      .user_flags = a->reply.user_flags,
                                      .version = a->reply.version,
-                                     .value_bytes = a->body_bytes };
+                                     .value_bytes = a->body_bytes,
+                                     .expiry_ms = a->reply.expiry_ms };
     }
     get_finish(g, status);
 }
@@ -360,9 +361,11 @@ static void extent_landed(lookup_get *g) {
         return;
     }
     note_location(g);
-    g->result = (lookup_result){
-        .codec = found.codec, .user_flags = found.user_flags, .version = found.version, .value_bytes = found.value_bytes
-    };
+    g->result = (lookup_result){ .codec = found.codec,
+                                 .user_flags = found.user_flags,
+                                 .version = found.version,
+                                 .value_bytes = found.value_bytes,
+                                 .expiry_ms = found.expiry_ms };
     g->value = g->room.base + found.value_offset;
     bool expired = found.expiry_ms && session_wall_ms(g->peer, lookup_polled_ns(g->l)) >= found.expiry_ms;
     conclude(g, expired ? FKV_NOT_FOUND : FKV_OK, g->bytes);

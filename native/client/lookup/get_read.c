@@ -108,7 +108,7 @@ void get_read(lookup_get *g, get_state state, const lookup_view *v, uint64_t off
 void get_read_done(void *ctx, session_peer *p, const fab_wc *wc) {
     lookup *l = ctx;
     uint64_t index = wc->wr_id & ((1u << INDEX_BITS) - 1), piece = wc->wr_id >> INDEX_BITS & ((1u << PIECE_BITS) - 1);
-    if (index >= l->capacity) return;
+    if (index >= l->places) return;
     lookup_get *g = &l->table[index];
     uint64_t bit = 1ull << piece % 64;
     if (wc->wr_id != id_of_piece(g, (uint32_t)piece) || !(g->under_way[piece / 64] & bit) || g->flew_to != p) return;

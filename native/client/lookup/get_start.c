@@ -3,28 +3,37 @@
 #include <string.h>
 #include "internal.h"
 
+/* Places come into use so many at a time: untouched memory costs nothing, and a client may have many. */
+enum { PLACES_AT_ONCE = 64 };
+
 static void deadline_fired(timer_node *t) { lookup_cancel(LIST_OF(t, lookup_get, deadline), FKV_TIMEOUT); }
 
 fkv_status get_table(lookup *l) {
     l->table = calloc(l->capacity, sizeof *l->table);
     l->bucket_chunk = buffer_chunk_new(&l->buffers, (size_t)l->capacity * FKV_BUCKET_BYTES);
     if (!l->table || !l->bucket_chunk) return FKV_NO_MEMORY;
-    for (uint32_t i = 0; i < l->capacity; i++) {
-        lookup_get *g = &l->table[i];
+    return FKV_OK;
+}
+
+static bool more_places(lookup *l) {
+    uint32_t end = l->capacity - l->places < PLACES_AT_ONCE ? l->capacity : l->places + PLACES_AT_ONCE;
+    if (l->places == end) return false;
+    for (; l->places < end; l->places++) {
+        lookup_get *g = &l->table[l->places];
         g->l = l;
         g->key = g->key_room;
-        g->bucket = (fkv_bucket *)(void *)(l->bucket_chunk->base + (size_t)i * FKV_BUCKET_BYTES);
+        g->bucket = (fkv_bucket *)(void *)(l->bucket_chunk->base + (size_t)l->places * FKV_BUCKET_BYTES);
         timer_init(&g->deadline, deadline_fired);
         list_init(&g->flying);
         list_push(&l->free, &g->link);
     }
-    return FKV_OK;
+    return true;
 }
 
 fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t now_ns, uint64_t deadline_ns, void *user,
                         lookup_get **out) {
     if (k->count == 0 || k->count > FKV_KEY_MAX) return FKV_KEY_INVALID;
-    if (list_empty(&l->free)) return FKV_BUSY;
+    if (list_empty(&l->free) && !more_places(l)) return FKV_BUSY;
     lookup_get *g = LIST_OF(l->free.next, lookup_get, link);
     uint8_t *key = k->count <= KEY_ROOM ? g->key_room : malloc(k->count);
     if (!key) return FKV_NO_MEMORY;

@@ -159,7 +159,7 @@ struct lookup {
     lookup_shard *shard;
     lookup_config config;
     lookup_get *table;
-    uint32_t capacity;
+    uint32_t capacity, places; /* places: of them, those that were ever in use; the others are zeros */
     fkv_list free, starved, unposted, flying;
     fkv_list segments;
     buffer_pool buffers;

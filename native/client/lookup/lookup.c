@@ -117,9 +117,9 @@ fkv_status lookup_create(const lookup_config *c, lookup **out) {
 void lookup_close(lookup *l) {
     if (!l) return;
     l->closing = true;
-    for (uint32_t i = 0; l->session && i < l->capacity; i++) lookup_cancel(&l->table[i], FKV_CLOSED);
+    for (uint32_t i = 0; l->session && i < l->places; i++) lookup_cancel(&l->table[i], FKV_CLOSED);
     if (l->session) session_shutdown(l->session);
-    for (uint32_t i = 0; l->table && i < l->capacity; i++) {
+    for (uint32_t i = 0; l->table && i < l->places; i++) {
         if (l->table[i].state != GET_FREE) lookup_release(&l->table[i]);
     }
     for (uint32_t i = 0; l->shard && i < l->shards; i++) {
@@ -138,6 +138,7 @@ session *lookup_session(lookup *l) { return l->session; }
 
 uint64_t lookup_hash(const lookup *l, const lookup_key *k) { return lookup_key_hash(l, k); }
 uint32_t lookup_shard_of(const lookup *l, const lookup_key *k) { return fkv_range_shard(l->spread, lookup_hash(l, k)); }
+uint32_t lookup_first_shard(const lookup *l) { return l->spread.first; }
 
 fab_provider lookup_provider_of(lookup *l, uint32_t shard) {
     session_peer *p = session_peer_of(l->session, shard);

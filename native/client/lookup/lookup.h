@@ -73,6 +73,7 @@ typedef struct lookup_result {
     uint32_t user_flags;
     uint64_t version;
     uint32_t value_bytes; /* also with BUFFER_TOO_SMALL */
+    uint64_t expiry_ms;   /* as fkv_reply.expiry_ms: when it ends, 0 never; of a change what else it answers */
 } lookup_result;
 
 typedef struct lookup_key {
@@ -85,6 +86,7 @@ typedef struct lookup_key {
 
 uint64_t lookup_hash(const lookup *l, const lookup_key *k);
 uint32_t lookup_shard_of(const lookup *l, const lookup_key *k);
+uint32_t lookup_first_shard(const lookup *l); /* lookup_config.first_shard */
 /* Of the connection to the shard's owner; 0: there is none. */
 fab_provider lookup_provider_of(lookup *l, uint32_t shard);
 

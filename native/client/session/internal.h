@@ -122,6 +122,7 @@ struct session {
     fkv_list unrouted; /* requests whose shard has no owner */
     request *table;
     uint32_t capacity, free_count, reserved;
+    uint32_t places; /* of the capacity, those that were ever in use; the others are zeros */
     uint32_t connecting, outstanding;
     fkv_list free;
     rendezvous_pool *pool;

@@ -389,9 +389,7 @@ static void open_queues(session *s, const session_owner_config *c) {
     for (uint32_t i = 0; i < c->count; i++) {
         fab_provider p = c->addresses[i].provider;
         if ((unsigned)p >= FAB_PROVIDER_COUNT || s->queue[p].domain) continue;
-        fab_options o = { .provider = p,
-                          .op_timeout_ms = s->config.op_timeout_ms,
-                          .busy_poll_us = s->config.busy_poll_us };
+        fab_options o = { .provider = p, .op_timeout_ms = s->config.op_timeout_ms };
         if (fab_open(&o, &s->queue[p].domain) != 0)
             s->queue[p].domain = NULL;
         else if (fab_cq_create(s->queue[p].domain, &s->queue[p].cq) != 0)
@@ -446,7 +444,7 @@ fkv_status session_set_owners(session *s, const session_owner_config *owners, ui
 /* What was sent in another client's name cannot be recognised as sent before, and must not be sent again; what would be
  * sent over the connections that there are would be the other's. */
 static void change_client(session *s) {
-    for (uint32_t i = 0; i < s->capacity; i++) {
+    for (uint32_t i = 0; i < s->places; i++) {
         request *r = &s->table[i];
         bool open = r->state != REQUEST_FREE && r->state != REQUEST_ABANDONED;
         if (open && r->sent_before && fkv_op_is(r->head.op, FKV_CHANGES)) request_give_up(r, FKV_DISCONNECTED);

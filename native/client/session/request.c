@@ -13,6 +13,8 @@
 #include "internal.h"
 
 enum { INDEX_BITS = 20, MESSAGE_DEFAULT = 16 << 10, DELAY_FIRST_MS = 1, DELAY_MAX_MS = 64 };
+/* Places come into use so many at a time: untouched memory costs nothing, and a program may have many clients. */
+enum { PLACES_AT_ONCE = 64 };
 static const uint64_t MS = 1000000;
 
 static void deadline_fired(timer_node *t) {
@@ -28,18 +30,23 @@ fkv_status request_table(session *s) {
     s->capacity = s->config.max_requests + s->reserved;
     s->table = calloc(s->capacity, sizeof *s->table);
     if (!s->table) return FKV_NO_MEMORY;
-    for (uint32_t i = 0; i < s->capacity; i++) {
-        request *r = &s->table[i];
+    s->free_count = s->capacity;
+    return FKV_OK;
+}
+
+/* `free_count` says that there are. */
+static void more_places(session *s) {
+    uint32_t end = s->capacity - s->places < PLACES_AT_ONCE ? s->capacity : s->places + PLACES_AT_ONCE;
+    for (; s->places < end; s->places++) {
+        request *r = &s->table[s->places];
         r->session = s;
-        r->index = i;
+        r->index = s->places;
         r->generation = 1;
         list_init(&r->in_window);
         timer_init(&r->deadline, deadline_fired);
         timer_init(&r->delay, delay_fired);
         list_push(&s->free, &r->link);
     }
-    s->free_count = s->capacity;
-    return FKV_OK;
 }
 
 void request_table_free(session *s) { free(s->table); }
@@ -48,7 +55,7 @@ uint64_t request_id(const request *r) { return r->generation << INDEX_BITS | r->
 
 request *request_of(session *s, uint64_t id) {
     uint64_t index = id & ((1u << INDEX_BITS) - 1);
-    if (index >= s->capacity) return NULL;
+    if (index >= s->places) return NULL;
     request *r = &s->table[index];
     return r->state != REQUEST_FREE && request_id(r) == id ? r : NULL;
 }
@@ -82,6 +89,8 @@ static fkv_status use_rendezvous(request *r, const uint8_t *value) {
     return FKV_OK;
 }
 
+static bool may_rendezvous(uint8_t op) { return fkv_ops[op].flags & FKV_REQUEST_RENDEZVOUS; }
+
 static fkv_status fill(request *r, const session_ask *a, session_owner *o) {
     bool valued = fkv_op_is(a->op, FKV_VALUED | FKV_RENEWS);
     r->head = (fkv_request){ .op = (uint8_t)a->op,
@@ -97,6 +106,7 @@ static fkv_status fill(request *r, const session_ask *a, session_owner *o) {
     size_t fixed = sizeof r->head + a->key_bytes;
     size_t bytes = fixed + (valued ? a->value_bytes : 0);
     bool large = bytes > inline_max(o);
+    if (large && !may_rendezvous(a->op)) return FKV_VALUE_TOO_LARGE;
     size_t room = large ? fixed + sizeof(fkv_rendezvous) : bytes;
     r->message = room <= sizeof r->room ? r->room : malloc(room);
     if (!r->message) return FKV_NO_MEMORY;
@@ -107,16 +117,21 @@ static fkv_status fill(request *r, const session_ask *a, session_owner *o) {
     return FKV_OK;
 }
 
+static bool is_too_large(uint16_t traits, uint32_t value_bytes) {
+    return traits & FKV_CHANGES && (traits & FKV_DERIVES || value_bytes > FKV_VALUE_MAX);
+}
+
 fkv_status session_request(session *s, const session_ask *a, uint64_t *id) { return request_start(s, a, NULL, id); }
 
 fkv_status request_start(session *s, const session_ask *a, session_owner *pinned, uint64_t *id) {
     if (a->shard >= s->config.shards) return FKV_BAD_REQUEST;
     if (a->key_bytes > FKV_KEY_MAX) return FKV_KEY_INVALID;
-    uint8_t traits = fkv_op_traits(a->op);
-    if (traits & FKV_CHANGES && a->value_bytes > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
+    uint16_t traits = fkv_op_traits(a->op);
+    if (a->value_bytes > FKV_APPEND_MAX && is_too_large(traits, a->value_bytes)) return FKV_VALUE_TOO_LARGE;
     if (s->closing) return FKV_CLOSED;
     if (!(traits & FKV_ASIDE) && session_absent(s, a->shard)) return FKV_SHARD_CLOSED;
     if (s->free_count <= (traits & FKV_ASIDE ? 0 : s->reserved)) return FKV_BUSY;
+    if (list_empty(&s->free)) more_places(s);
     request *r = LIST_OF(s->free.next, request, link);
     list_remove(&r->link);
     s->free_count--;
@@ -186,7 +201,8 @@ void request_delay(request *r, fkv_status why) {
 
 static fkv_status prepare_message(request *r, session_owner *o) {
     if (!r->memory && r->message_bytes > fab_max_message(o->conn)) {
-        if (!fkv_op_is(r->head.op, FKV_VALUED)) return FKV_BAD_REQUEST;
+        if (!may_rendezvous(r->head.op))
+            return fkv_op_is(r->head.op, FKV_VALUED) ? FKV_VALUE_TOO_LARGE : FKV_BAD_REQUEST;
         fkv_status s = use_rendezvous(r, r->message + sizeof r->head + r->head.key_bytes);
         if (s != FKV_OK) return s;
     }

@@ -81,7 +81,7 @@ void session_shutdown(session *s) {
     s->closing = true;
     timer_clear(&s->timers, &s->judge);
     timer_clear(&s->timers, &s->watch);
-    for (uint32_t i = 0; s->table && i < s->capacity; i++) {
+    for (uint32_t i = 0; s->table && i < s->places; i++) {
         request *r = &s->table[i];
         if (r->state != REQUEST_FREE && r->state != REQUEST_ABANDONED) request_give_up(r, FKV_CLOSED);
     }

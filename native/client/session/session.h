@@ -95,7 +95,6 @@ typedef struct session_config {
     uint32_t max_requests;
     uint64_t rendezvous_bytes; /* registered memory for large values, at most; 0: 256 MiB */
     uint32_t op_timeout_ms;    /* fab_options.op_timeout_ms; 0: its default */
-    uint32_t busy_poll_us;     /* fab_options.busy_poll_us */
     /* how long operations wait for a shard that nobody answers for; 0: for their whole time */
     uint32_t unavailable_ms;
     fkv_pass pass;

@@ -67,7 +67,7 @@ static void requeue_waiting(session *s, uint32_t shard, session_owner *from) {
 
 /* A refusal may have been about the old route: what waits out a back-off need not wait for it to end. */
 static void wake_delayed(session *s, uint32_t shard) {
-    for (uint32_t i = 0; i < s->capacity; i++) {
+    for (uint32_t i = 0; i < s->places; i++) {
         request *r = &s->table[i];
         if (r->state == REQUEST_DELAYED && r->head.shard == shard) timer_set(&s->timers, &r->delay, 0);
     }

@@ -71,8 +71,4 @@ void tcp_socket_options(int fd, const fab_options *o, bool accepted) {
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &vanished, sizeof vanished);
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &not_sent, sizeof not_sent);
-    /* The kernel looks at the network card's queue itself instead of waiting for its interrupt. Refused without
-     * CAP_NET_ADMIN: then it waits. */
-    int busy = o->busy_poll_us < 1000000 ? (int)o->busy_poll_us : 1000000;
-    if (busy) setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &busy, sizeof busy);
 }

@@ -45,6 +45,7 @@ tcp_conn *tcp_conn_new(tcp_io *io, int fd, tcp_listener *l, void *user) {
     event_init(&c->reads, c, TCP_EV_READS);
     event_init(&c->send_ready, c, TCP_EV_SEND_READY);
     event_init(&c->down, c, TCP_EV_DOWN);
+    event_init(&c->moved, c, TCP_EV_MOVED);
     event_init(&c->let_go, c, TCP_EV_GONE);
     pthread_mutex_init(&c->rx_lock, NULL);
     list_push(&io->conns, &c->io_link);
@@ -106,7 +107,7 @@ void tcp_conn_untimed(tcp_conn *c) {
 static void uncount(tcp_conn *c) {
     if (!c->counted) return;
     c->counted = false;
-    c->listener->live--;
+    __atomic_fetch_sub(&c->listener->live, 1, __ATOMIC_RELAXED);
 }
 
 static void say_down(tcp_conn *c, fab_wc_status status, bool blames) {
@@ -186,7 +187,9 @@ void tcp_conn_close(tcp_conn *c) {
 /* ---- the CQ's thread ---- */
 
 void tcp_conn_command(tcp_conn *c, uint32_t command) {
-    if (!c->threaded) {
+    if (c->moving) {
+        c->held_commands |= command;
+    } else if (!c->threaded) {
         if (command == TCP_CMD_CLOSE)
             tcp_conn_close(c);
         else

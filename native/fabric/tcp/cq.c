@@ -1,7 +1,8 @@
 /* cq.c: the completion queue: fab_poll, fab_flush, fab_arm and the descriptor to wait on.
  *
- * fab_fd is an epoll descriptor that holds the sockets of the client connections, an eventfd (fab_wake, the responder)
- * and a timerfd (deadlines while the user sleeps). Without client connections fab_poll makes no system call at all.
+ * fab_fd is an epoll descriptor that holds the sockets of the connections that the CQ's thread drives, an eventfd
+ * (fab_wake, the responder) and a timerfd (deadlines while the user sleeps). Without such connections fab_poll makes no
+ * system call at all.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,7 +38,10 @@ static void take_inbox(tcp_cq *cq) {
     }
     while (oldest) {
         tcp_event *next = oldest->next;
-        tcp_cq_append(oldest);
+        if (oldest->kind == TCP_EV_MOVED)
+            tcp_move_in(oldest->conn);
+        else
+            tcp_cq_append(oldest);
         oldest = next;
     }
 }
@@ -94,7 +98,7 @@ void tcp_cq_destroy(fab_cq *head) {
     free(cq);
 }
 
-/* ---- client connections ---- */
+/* ---- connections that this thread drives ---- */
 
 static void ask_epoll(tcp_cq *cq) {
     struct epoll_event e[TCP_EVENTS];

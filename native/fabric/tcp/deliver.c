@@ -134,6 +134,7 @@ static int deliver_one(tcp_cq *cq, tcp_event *e, fab_wc *wc, int max) {
     case TCP_EV_DISCONNECT:
         *wc = (fab_wc){ .opcode = FAB_WC_DISCONNECT, .status = c->down_status, .conn = &c->head };
         return 1;
+    case TCP_EV_MOVED:       /* is no event of the user's */
     case TCP_EV_GONE: break; /* only after `gone` */
     }
     return 0;

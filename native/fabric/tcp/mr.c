@@ -16,10 +16,13 @@ int tcp_mr_init(tcp_domain *d) {
     d->mr_room = 64;
     d->mrs = calloc(d->mr_room, sizeof *d->mrs);
     if (!d->mrs) return -ENOMEM;
-    /* Responders take the lock for reading all the time; without this kind a registration might never get its turn. */
+    /* Responders take the lock for reading all the time; without this kind a registration might never get its turn.
+     * musl has no kinds. */
     pthread_rwlockattr_t a;
     pthread_rwlockattr_init(&a);
+#ifdef __GLIBC__
     pthread_rwlockattr_setkind_np(&a, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+#endif
     pthread_rwlock_init(&d->mr_lock, &a);
     pthread_rwlockattr_destroy(&a);
     return 0;

@@ -55,6 +55,7 @@ const fab_ops fab_tcp_ops = {
     .unlisten = tcp_unlisten,
     .connect = tcp_connect,
     .accept = tcp_accept,
+    .attend = tcp_attend,
     .reject = tcp_reject,
     .disconnect = tcp_disconnect,
     .post_reads = tcp_post_reads,
@@ -63,6 +64,7 @@ const fab_ops fab_tcp_ops = {
     .attach = tcp_attach_region,
     .detach = tcp_detach_region,
     .reads_served = tcp_reads_served,
+    .poller_of = tcp_poller_of,
     .name = tcp_name,
     .follows = tcp_follows,
 };

@@ -26,6 +26,9 @@ struct tcp_responder {
     pthread_mutex_t lock; /* of the list */
     fkv_list listeners;
     uint64_t rested_until; /* 0: no listener rests */
+    poller poller;
+    bool found;      /* there was work since the latest wait began */
+    uint64_t served; /* when the latest wait began */
 };
 
 /* What stands behind an epoll event is told by the low bits of its pointer. */
@@ -33,6 +36,10 @@ enum { IS_CONN = 0, IS_LISTENER = 1, IS_WAKE = 2, KINDS = 3 };
 static void *tagged(void *p, uintptr_t kind) { return (void *)((uintptr_t)p | kind); }
 
 tcp_io *tcp_responder_io(tcp_responder *r) { return &r->io; }
+const poller *tcp_poller_of(const fab_cq *cq) {
+    const tcp_cq *of = (const tcp_cq *)cq;
+    return of->responder ? &of->responder->poller : NULL;
+}
 
 /* ---- the thread ---- */
 
@@ -53,6 +60,7 @@ static void obey(tcp_responder *r) {
         uint32_t what = __atomic_exchange_n(&c->commands, 0, __ATOMIC_ACQ_REL);
         if (what & TCP_CMD_FAIL) tcp_conn_down(c, c->fail_status, true);
         if (what & TCP_CMD_CLOSE) tcp_conn_close(c);
+        if (what & TCP_CMD_MOVE) tcp_move_out(c);
         c = next;
     }
 }
@@ -93,15 +101,24 @@ static void look_at_clock(tcp_responder *r) {
 }
 
 /* Milliseconds that epoll may wait. */
-static int patience(const tcp_responder *r, uint64_t *spin_until) {
+static int patience(tcp_responder *r) {
     if (!list_empty(&r->io.runnable) || !list_empty(&r->io.shaking)) return 0;
-    uint64_t at = next_timer(r);
-    if (at == 0 && *spin_until == 0) return -1;
-    uint64_t now = fkv_now_ns();
-    if (*spin_until > now) return 0;
-    *spin_until = 0;
-    if (at == 0) return -1;
-    return at > now ? (int)((at - now) / 1000000u) + 1 : 0;
+    uint64_t now = fkv_now_ns(), at = next_timer(r);
+    uint64_t served = tcp_reads_served(&r->io.cq->head);
+    if (r->found) {
+        r->poller.much = served - r->served >= POLL_MUCH;
+        r->poller.chain = served == r->served; /* messages, which the CQ's thread answers */
+        r->served = served;
+        r->found = false;
+    }
+    poll_step step = poller_nothing(&r->poller, now);
+    if (step != POLL_SLEEP) {
+        poller_step(step);
+        return 0;
+    }
+    if (at && at <= now) return 0;
+    poller_sleeps(&r->poller);
+    return at ? (int)((at - now) / 1000000u) + 1 : -1;
 }
 
 static void handle(tcp_responder *r, const struct epoll_event *e) {
@@ -119,11 +136,13 @@ static void handle(tcp_responder *r, const struct epoll_event *e) {
 static void *run(void *arg) {
     tcp_responder *r = arg;
     struct epoll_event e[TCP_EVENTS];
-    uint64_t busy_ns = (uint64_t)r->io.domain->options.busy_poll_us * 1000u, spin_until = 0;
     while (!__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE)) {
-        int n = epoll_wait(r->io.epoll, e, TCP_EVENTS, patience(r, &spin_until));
+        int n = epoll_wait(r->io.epoll, e, TCP_EVENTS, patience(r));
         for (int i = 0; i < n; i++) handle(r, &e[i]);
-        if (n > 0 && busy_ns) spin_until = fkv_now_ns() + busy_ns;
+        if (n > 0) {
+            poller_found(&r->poller, fkv_now_ns());
+            r->found = true;
+        }
         obey(r);
         tcp_io_run(&r->io);
         tcp_io_shake(&r->io);
@@ -151,6 +170,7 @@ int tcp_responder_start(tcp_cq *cq) {
     tcp_responder *r = calloc(1, sizeof *r);
     if (!r) return -ENOMEM;
     list_init(&r->listeners);
+    poller_init(&r->poller, cq->io.domain->options.polling, fkv_now_ns());
     int e = tcp_io_init(&r->io, cq->io.domain, cq, true);
     if (e) {
         free(r);

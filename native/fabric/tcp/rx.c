@@ -19,7 +19,7 @@ static verdict take_hello(tcp_conn *c, const tcp_hello *h) {
     if (server != (h->kind == TCP_HELLO)) return BAD;
     c->peer = *h;
     uint8_t version = tcp_version_choose(h);
-    bool full = server && c->listener->live >= o->max_conns;
+    bool full = server && __atomic_load_n(&c->listener->live, __ATOMIC_RELAXED) >= o->max_conns;
     if (server && (version == 0 || full || __atomic_load_n(&c->listener->closed, __ATOMIC_ACQUIRE))) {
         tcp_hello no = tcp_conn_hello(c, TCP_REJECT, version == 0 ? TCP_REASON_VERSION : TCP_REASON_FULL, NULL, 0);
         tcp_send_hello(c, &no);
@@ -37,7 +37,7 @@ static verdict take_hello(tcp_conn *c, const tcp_hello *h) {
     c->depth = h->depth < TCP_DEPTH ? h->depth : TCP_DEPTH;
     c->follows = h->features & TCP_FEATURE_FOLLOW;
     tcp_conn_untimed(c);
-    if (server) c->listener->live++;
+    if (server) __atomic_fetch_add(&c->listener->live, 1, __ATOMIC_RELAXED);
     c->counted = server;
     c->announced = true;
     c->up_status = FAB_SUCCESS;

@@ -4,7 +4,7 @@
  *
  *   connections made by fab_connect            connections of a listener
  *   driven by fab_poll, one thread             driven by the responder thread of the CQ's (one, begun by the first
- *                                              fab_listen)
+ *                                              fab_listen), and after fab_attend by fab_poll as well (move.c)
  *
  * The *driver* of a connection reads its socket (rx.c), answers READs out of registered memory (serve.c), and ends it
  * (conn.c). What it finds it hands to the CQ's thread as events: through `inbox`, a lock-free stack that the CQ's
@@ -38,7 +38,7 @@ enum {
     TCP_SCRATCH = 128 << 10, /* bytes read, and bytes of answers written, in one go */
     TCP_FIXED = TCP_HEADER_BYTES + TCP_DEPTH * TCP_FOLLOW_BYTES,
     TCP_WINDOW = 256 << 10, /* at least; see tcp_domain.window */
-    TCP_DIRECT = 4,         /* up to so many client connections are read without asking epoll first */
+    TCP_DIRECT = 4,         /* up to so many connections of fab_poll are read without asking epoll first */
     TCP_EVENTS = 64,        /* taken from epoll at once */
     /* a READ may take op_timeout, and this for each of its bytes and those before it: 16 MB/s */
     TCP_BYTE_NS = 60
@@ -61,6 +61,7 @@ typedef enum tcp_event_kind {
     TCP_EV_ATTACH,     /* the event is the head of a tcp_attach */
     TCP_EV_DOWN,       /* the driver touches no local buffer any more: flush, then FAB_WC_DISCONNECT */
     TCP_EV_DISCONNECT, /* the second half of DOWN */
+    TCP_EV_MOVED,      /* the responder is not the driver any more, and this its last word */
     TCP_EV_GONE        /* the driver let go of a connection that the user disconnected: free it */
 } tcp_event_kind;
 
@@ -110,14 +111,15 @@ typedef enum tcp_state {
     TCP_CLOSED /* no socket any more */
 } tcp_state;
 enum { TCP_TX_FREE, TCP_TX_HELD, TCP_TX_AGAIN }; /* tx_right; AGAIN: held, and more was queued */
-enum { TCP_CMD_CLOSE = 1, TCP_CMD_FAIL = 2 };    /* commands to the responder */
+/* commands to the responder */
+enum { TCP_CMD_CLOSE = 1, TCP_CMD_FAIL = 2, TCP_CMD_MOVE = 4 };
 
 struct tcp_conn {
     fab_conn head;
-    /* Fixed when the connection begins. */
+    /* Fixed when the connection begins; the first two by the CQ's thread once more, when it becomes the driver. */
     tcp_io *io;
-    tcp_listener *listener; /* NULL: made by fab_connect */
     bool threaded;          /* the driver is the responder */
+    tcp_listener *listener; /* NULL: made by fab_connect */
     tcp_tls *tls;           /* NULL: it is in the clear */
     uint8_t *arena;         /* the three rings below: one mapping, no page of it touched before its use */
     uint8_t *ring;          /* SENDs; domain->ring_bytes */
@@ -129,6 +131,7 @@ struct tcp_conn {
     /* The CQ's thread. */
     bool usable; /* sends and READs are taken */
     bool gone;   /* the user disconnected: its events are dropped */
+    bool moving; /* the responder was told to let it go, and has not said that it has */
     bool is_dirty, is_awaiting, is_active;
     fkv_list dirty_link, awaiting_link, active_link;
     tcp_event *events, **events_end; /* oldest first */
@@ -143,6 +146,7 @@ struct tcp_conn {
     uint32_t depth; /* READs that the peer serves at once, at most TCP_DEPTH */
     uint32_t peer_window;
     fab_wc_status fail_status; /* set before TCP_CMD_FAIL */
+    uint32_t held_commands;    /* while it moves */
     /* slots from `posted` on that are not sent: the first one's local buffer is not registered */
     uint32_t refused;
 
@@ -165,7 +169,7 @@ struct tcp_conn {
     uint64_t rx_cost;          /* of all messages that came */
     tcp_message *pool[16];     /* free messages by size class */
     size_t pool_bytes;         /* of all messages of this connection, free or not */
-    tcp_event up, reads, send_ready, down, let_go;
+    tcp_event up, reads, send_ready, down, moved, let_go;
     fab_wc_status up_status, down_status;
     /* down_status is the oldest READ's as well; else that one is flushed like the others */
     bool down_blames;
@@ -248,7 +252,7 @@ struct tcp_listener {
     bool encrypted;
     uint32_t closed; /* no more ACCEPT of it */
     fkv_list link;
-    uint32_t live; /* the responder: connections that have said their hello */
+    uint32_t live; /* connections that have said their hello; more by the responder only, fewer by any driver */
 };
 
 struct tcp_domain {
@@ -344,6 +348,11 @@ void tcp_disconnect(fab_conn *c);
 int tcp_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
 int tcp_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
 
+/* move.c: an accepted connection changes its driver */
+void tcp_attend(fab_conn *c);
+void tcp_move_out(tcp_conn *c); /* responder */
+void tcp_move_in(tcp_conn *c);  /* the CQ's thread: TCP_EV_MOVED came */
+
 /* io.c: the part of a driver that both kinds share */
 int tcp_io_init(tcp_io *io, tcp_domain *d, tcp_cq *cq, bool threaded);
 void tcp_io_end(tcp_io *io);  /* frees the connections that are left */
@@ -365,6 +374,7 @@ int tcp_arm(fab_cq *cq);
 int tcp_fd(fab_cq *cq);
 void tcp_wake(fab_cq *cq);
 uint64_t tcp_reads_served(const fab_cq *cq);
+const poller *tcp_poller_of(const fab_cq *cq);
 void tcp_cq_wake(tcp_cq *cq, uint32_t by); /* any thread */
 void tcp_cq_append(tcp_event *e);
 void tcp_cq_mark_dirty(tcp_conn *c);

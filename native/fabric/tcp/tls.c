@@ -220,7 +220,7 @@ tcp_tls_step tcp_tls_shake(tcp_conn *c) {
 }
 
 /* Bytes of one record at most; 0: OpenSSL needs more ciphertext; -1: what came was not the peer's, or it is over. */
-static int decrypt(const tcp_conn *c, uint8_t *to, size_t room) {
+static int decrypt_record(const tcp_conn *c, uint8_t *to, size_t room) {
     tcp_tls *t = c->tls;
     if (c->threaded) pthread_mutex_lock(&t->lock);
     t->starved = false;
@@ -249,7 +249,7 @@ ssize_t tcp_tls_read(tcp_conn *c, const struct iovec *v, int n) {
         uint8_t *to = v[i].iov_base;
         for (size_t left = v[i].iov_len; left > 0;) {
             if (!tcp_tls_has(t)) return all ? all : fail(EAGAIN);
-            int got = decrypt(c, to, left);
+            int got = decrypt_record(c, to, left);
             if (got < 0) return fail(EBADMSG);
             to += got;
             left -= (size_t)got;
@@ -276,7 +276,7 @@ bool tcp_tls_push(tcp_conn *c) {
 
 /* One record, into what is left of `out`; its bytes are added to *used. A fresh key now and then: the peer is told in a
  * record of its own. */
-static bool encrypt(const tcp_conn *c, const uint8_t *from, size_t n, uint8_t *out, size_t room, size_t *used) {
+static bool encrypt_record(const tcp_conn *c, const uint8_t *from, size_t n, uint8_t *out, size_t room, size_t *used) {
     tcp_tls *t = c->tls;
     if (c->threaded) pthread_mutex_lock(&t->lock);
     sink_to(t, out + *used, room - *used);
@@ -345,7 +345,7 @@ ssize_t tcp_tls_write(tcp_conn *c, const tcp_io *io, const struct iovec *v, int 
     while (k.left > 0 && taken + TCP_TLS_RECORD <= TCP_TLS_TURN) {
         size_t bytes;
         const uint8_t *from = next_record(&k, io->record, &bytes);
-        if (!encrypt(c, from, bytes, io->cipher_out, TCP_TLS_OUT, &used)) return fail(EPROTO);
+        if (!encrypt_record(c, from, bytes, io->cipher_out, TCP_TLS_OUT, &used)) return fail(EPROTO);
         taken += bytes;
     }
     ssize_t r = send(c->fd, io->cipher_out, used, MSG_NOSIGNAL);
@@ -357,6 +357,6 @@ ssize_t tcp_tls_write(tcp_conn *c, const tcp_io *io, const struct iovec *v, int 
 bool tcp_tls_say(tcp_conn *c, const uint8_t *bytes, size_t n) {
     uint8_t out[SAY_ROOM];
     size_t used = 0;
-    return c->tls->ready && !tcp_tls_keeps(c->tls) && encrypt(c, bytes, n, out, sizeof out, &used) &&
+    return c->tls->ready && !tcp_tls_keeps(c->tls) && encrypt_record(c, bytes, n, out, sizeof out, &used) &&
            send_whole(c, out, used);
 }

@@ -90,7 +90,7 @@ typedef struct composed {
     uint64_t released, posted;
 } composed;
 
-static composed compose(tcp_conn *c, uint8_t *scratch, bool driver) {
+static composed compose(tcp_conn *c, uint8_t *scratch, bool serves) {
     composed s = { .released = __atomic_load_n(&c->released, __ATOMIC_ACQUIRE) };
     if (tcp_credit_due(c, s.released)) {
         /* Before it is sent: the responder may see the peer make use of it at once. */
@@ -110,7 +110,7 @@ static composed compose(tcp_conn *c, uint8_t *scratch, bool driver) {
         }
         s.reads += tcp_frame_encode(&f, scratch + s.credit + s.reads);
     }
-    if (driver && c->left_bytes == 0) s.answers = tcp_serve(c, scratch + s.credit + s.reads, c->quota);
+    if (serves && c->left_bytes == 0) s.answers = tcp_serve(c, scratch + s.credit + s.reads, c->quota);
     return s;
 }
 
@@ -184,7 +184,7 @@ static void give_up(tcp_conn *c) {
 }
 
 /* False when there is no more to do now: all is sent, or the socket is full or broken. */
-static bool write_once(tcp_conn *c, const tcp_io *io, bool driver) {
+static bool write_once(tcp_conn *c, const tcp_io *io, bool driver, bool serves) {
     uint8_t *scratch = io->tx;
     struct iovec v[5];
     int n = 0;
@@ -199,7 +199,7 @@ static bool write_once(tcp_conn *c, const tcp_io *io, bool driver) {
         kept = c->cut_bytes + c->left_bytes;
         if (c->cut_bytes) v[n++] = (struct iovec){ c->cut + c->cut_at, c->cut_bytes };
         if (c->left_bytes) v[n++] = (struct iovec){ c->left + c->left_at, c->left_bytes };
-        s = compose(c, scratch, driver);
+        s = compose(c, scratch, serves);
         fresh = s.credit + s.reads + s.answers;
         if (fresh) v[n++] = (struct iovec){ scratch, fresh };
     }
@@ -237,10 +237,11 @@ static bool may_write(const tcp_conn *c) {
     return c->fd >= 0 && !c->blocked && tcp_conn_state(c) == TCP_UP && !__atomic_load_n(&c->broken, __ATOMIC_RELAXED);
 }
 
+/* Answers READs of the peer never: one that is refused ends the connection, which only its driver can do. */
 void tcp_flush_conn(tcp_conn *c) {
     if (!tcp_tx_take(c)) return;
     do {
-        while (may_write(c) && write_once(c, &((tcp_cq *)c->head.cq)->io, !c->threaded)) continue;
+        while (may_write(c) && write_once(c, &((tcp_cq *)c->head.cq)->io, !c->threaded, false)) continue;
         /* Begin at the ring's front again, so that a connection that is keeping up touches few pages of it. */
         if (c->ring_head == c->ring_tail && !c->ring_first) {
             __atomic_store_n(&c->ring_head, 0, __ATOMIC_RELAXED);
@@ -260,7 +261,7 @@ void tcp_tx(tcp_conn *c, bool writable) {
     do {
         if (writable) c->blocked = false;
         writable = false;
-        while (may_write(c) && write_once(c, c->io, true)) continue;
+        while (may_write(c) && write_once(c, c->io, true, true)) continue;
         bool more = c->serve_head != c->serve_tail;
         if (!c->blocked && c->left && c->left_bytes == 0 && !more) {
             free(c->left);

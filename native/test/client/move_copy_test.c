@@ -3,6 +3,9 @@
 #include "../../dataplane/change_log.h"
 #include "move_rig.h"
 
+static uint32_t bytes_of(uint32_t i) { return i == 7 ? 200000 : i % 600; }
+
+/* Values that are not small are READ, the others come with the keys. */
 TEST(a_copy_has_every_entry_with_its_version_flags_and_time_to_live) {
     move m;
     char key[24];
@@ -15,7 +18,7 @@ TEST(a_copy_has_every_entry_with_its_version_flags_and_time_to_live) {
         answer a = { 0 };
         session_ask ask = { .op = FKV_OP_PUT,
                             .value = value,
-                            .value_bytes = i == 7 ? sizeof value : i % 300,
+                            .value_bytes = bytes_of(i),
                             .user_flags = i,
                             .codec = (uint8_t)(i % 3),
                             .ttl_ms = i % 10 == 1 ? 3600000 : 0 };
@@ -28,7 +31,7 @@ TEST(a_copy_has_every_entry_with_its_version_flags_and_time_to_live) {
     copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
     CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_OK);
     shard_copy_stats stats = complete(&m);
-    CHECK(stats.entries >= KEYS - 1 && stats.reads >= KEYS - 1);
+    CHECK(stats.entries >= KEYS - 1 && stats.reads > KEYS / 10 && stats.reads < KEYS / 2);
     CHECK(stats.two_sided <= KEYS / 10);
     for (uint32_t i = 0; i < KEYS; i++) {
         answer a = kit_get(&m.k, key_of(&m.k, i, key), 20000);
@@ -38,7 +41,7 @@ TEST(a_copy_has_every_entry_with_its_version_flags_and_time_to_live) {
         }
         CHECK_EQ(a.status, FKV_OK);
         CHECK(a.version == version[i] && a.user_flags == i && a.codec == i % 3);
-        CHECK_EQ(a.bytes, i == 7 ? sizeof value : i % 300);
+        CHECK_EQ(a.bytes, bytes_of(i));
         CHECK(memcmp(a.value, value, a.bytes) == 0);
         free(a.value);
     }
@@ -133,6 +136,7 @@ TEST(an_entry_that_ends_while_it_is_copied_leaves_nothing_older) {
     move m;
     char key[24];
     enum { KEYS = 1000 };
+    static const uint8_t now[600] = "for now"; /* not so small that it comes with the key */
     move_up(&m, 16 << 20);
     for (uint32_t i = 0; i < KEYS; i++)
         CHECK_EQ(kit_put(&m.k, key_of(&m.k, i, key), "for good", 8, 20000).status, FKV_OK);
@@ -140,7 +144,7 @@ TEST(an_entry_that_ends_while_it_is_copied_leaves_nothing_older) {
     CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_OK);
     for (uint32_t i = 0; i < KEYS; i++) {
         answer a = { 0 };
-        session_ask ask = { .op = FKV_OP_PUT, .value = (const uint8_t *)"for now", .value_bytes = 7, .ttl_ms = 1 };
+        session_ask ask = { .op = FKV_OP_PUT, .value = now, .value_bytes = sizeof now, .ttl_ms = 1 };
         kit_ask(&m.k, &ask, key_of(&m.k, i, key), 20000, &a);
         kit_until(&m.k, &a.done);
         CHECK_EQ(a.status, FKV_OK);
@@ -150,7 +154,7 @@ TEST(an_entry_that_ends_while_it_is_copied_leaves_nothing_older) {
         answer a;
         for (;;) {
             a = kit_get(&m.k, key_of(&m.k, i, key), 20000);
-            if (a.status != FKV_OK || a.bytes != 7) break; /* the last ones may not have ended yet */
+            if (a.status != FKV_OK || a.bytes != sizeof now) break; /* the last ones may not have ended yet */
             free(a.value);
         }
         CHECK_EQ(a.status, FKV_NOT_FOUND);

@@ -187,6 +187,7 @@ void puppet_carry(puppet *p, puppet_read *r, uint32_t until) {
         return;
     }
     if (until > r->r.bytes) until = r->r.bytes;
+    if (until < r->r.bytes) until &= ~7u; /* no aligned word comes in parts (table/layout.h) */
     if (until <= r->copied) return;
     const uint8_t *from = shown(m) + (r->r.remote_addr - m->addr);
     memcpy((uint8_t *)r->r.local + r->copied, from + r->copied, until - r->copied);
@@ -309,7 +310,7 @@ static void count(puppet *p, const fkv_request *q) {
     p->leases += q->op == FKV_OP_LEASE;
     p->layouts += q->op == FKV_OP_LAYOUT;
     p->gets += q->op == FKV_OP_GET;
-    if (q->op < FKV_OP_PUT || q->op > FKV_OP_CAS_DELETE) return;
+    if (!fkv_op_is(q->op, FKV_CHANGES)) return;
     p->changes++;
     p->last_sequence = q->sequence;
 }

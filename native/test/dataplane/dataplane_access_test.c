@@ -264,7 +264,8 @@ TEST(a_ticket_is_good_under_the_next_secret_and_not_under_the_one_after_it) {
     raw old, renewed, late;
     begin();
     rig_up(&r, RIG_SHARDS, TABLE_MEMORY_MIN);
-    fkv_pass first = pass_for(1, 1), second = pass_of(&NEXT_SECRET, 1, 2), two = pass_for(2, 1);
+    /* Made in this order: a ticket that expires earlier than the one that it comes after is not taken over. */
+    fkv_pass first = pass_for(1, 1), two = pass_for(2, 1), second = pass_of(&NEXT_SECRET, 1, 2);
     up_with(&old, &first);
     up_with(&renewed, &two);
     CHECK_EQ(renew(&renewed, &second), FKV_UNAUTHORIZED); /* not known yet */

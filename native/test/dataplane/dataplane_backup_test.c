@@ -7,6 +7,14 @@ static rig r;
 static uint32_t number; /* of the shard of "alpha" */
 enum { COPY = 9, LEASE_MS = 250, MEMORY = 16 << 20, MESSAGE = 16 << 10, CLIENT = 5 };
 
+static uint32_t full; /* the copy; atomic */
+static void on_copy(void *ctx, uint32_t shard, uint64_t copy, dataplane_copy_event what) {
+    (void)ctx;
+    CHECK(shard == number && copy == COPY && what == DATAPLANE_COPY_FULL);
+    __atomic_add_fetch(&full, 1, __ATOMIC_SEQ_CST);
+}
+static uint32_t is_full(void) { return __atomic_load_n(&full, __ATOMIC_SEQ_CST); }
+
 /* ---- on the worker's thread ---- */
 
 typedef struct visit {
@@ -23,6 +31,7 @@ static void make(shard *s, void *place) { CHECK(backup_make(s, COPY, LEASE_MS, p
 static void up(uint64_t memory) {
     rig_init(&r, FAB_SHM, NULL);
     number = raw_shard_of(0, "alpha", 5);
+    r.config.on_copy = on_copy;
     rig_start(&r);
     CHECK_EQ(rig_open_shard(&r, number, 0, memory, NULL), FKV_OK);
     on_worker(make, &(replica_backup){ .epoch = 1 });
@@ -340,6 +349,29 @@ TEST(what_lies_within_the_limit_finds_room) {
     down();
 }
 
+TEST(a_copy_that_is_full_says_so_once_and_acknowledges_nothing_more) {
+    static uint8_t value[8000];
+    static message m;
+    uint64_t lsn = 0;
+    full = 0;
+    up(4 << 20);
+    do { /* past the limit */
+        CHECK_EQ(is_full(), 0);
+        lsn++;
+        begin(&m, 1, lsn, lsn - 1);
+        add(&m, true, key_at((uint32_t)lsn), value, sizeof value, lsn);
+        while (takes(&m) == BACKUP_WAITS) {}
+    } while (m.result == BACKUP_TOOK);
+    CHECK_EQ(m.result, BACKUP_FAILED);
+    state x = seen(lsn);
+    CHECK(x.failed == FKV_TABLE_FULL && x.place.prepared == lsn - 1 && !x.acknowledges);
+    CHECK_EQ(is_full(), 1);
+    CHECK_EQ(put(1, lsn, lsn - 1, "alpha", NULL), BACKUP_FAILED);
+    CHECK_EQ(takeover(2, lsn), BACKUP_FAILED);
+    CHECK_EQ(is_full(), 1);
+    down();
+}
+
 /* No segment can come while the thread is here. */
 static void fill_until_it_waits(shard *s, void *ctx) {
     static uint8_t value[8000];
@@ -397,6 +429,7 @@ int main(int argc, char **argv) {
     RUN(two_records_of_one_key_that_are_not_committed_end_the_copy);
     RUN(a_copy_holds_a_whole_window_and_no_more);
     RUN(what_lies_within_the_limit_finds_room);
+    RUN(a_copy_that_is_full_says_so_once_and_acknowledges_nothing_more);
     RUN(a_record_that_waits_for_memory_is_taken_when_that_has_come);
     RUN(a_copy_counts_its_leases_and_grants_none_when_it_withholds);
     RUN(a_copy_is_not_served);

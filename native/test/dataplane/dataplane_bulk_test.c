@@ -313,6 +313,29 @@ TEST(a_value_that_a_backup_has_no_room_for_is_refused) {
     down_with();
 }
 
+/* The request fits a message, and what comes of it does not. */
+TEST(a_large_value_that_was_appended_to_and_touched_comes_to_the_next_owner) {
+    fkv_reply reply, got;
+    up_with(ROOM, SOME);
+    CHECK_EQ(raw_end(&c, large_put_begin(&c, &value, "alpha", SOME)), FKV_OK);
+    fkv_request tail = raw_request(&c, FKV_OP_APPEND, "alpha"), ends = raw_request(&c, FKV_OP_TOUCH, "alpha");
+    tail.value_bytes = 3;
+    ends.expiry = 3600000;
+    CHECK_EQ(raw_ask(&c, &tail, "alpha", "end", 3, &reply), FKV_OK);
+    CHECK_EQ(reply.expiry_ms, SOME + 3);
+    CHECK_EQ(raw_ask(&c, &ends, "alpha", NULL, 0, NULL), FKV_OK);
+    next_owner();
+    tail.id = c.next_id++;
+    tail.flags = FKV_REQUEST_RETRY;
+    CHECK_EQ(raw_ask(&c, &tail, "alpha", "end", 3, &reply), FKV_OK);
+    CHECK_EQ(reply.expiry_ms, SOME + 3);
+    uint8_t *found = raw_get(&c, "alpha", &got);
+    CHECK(found && got.value_bytes == SOME + 3 && got.expiry_ms > 0);
+    CHECK(memcmp(found, value.region.base, SOME) == 0 && memcmp(found + SOME, "end", 3) == 0);
+    free(found);
+    down_with();
+}
+
 static void tests(void) {
     RUN(small_changes_do_not_wait_for_a_large_value);
     RUN(values_of_all_sizes_come_to_the_next_owner);
@@ -325,6 +348,7 @@ static void tests(void) {
     RUN(a_value_without_a_number_goes_with_its_owner);
     RUN(a_value_that_was_inherited_goes_to_the_other_copies);
     RUN(a_value_that_a_backup_has_no_room_for_is_refused);
+    RUN(a_large_value_that_was_appended_to_and_touched_comes_to_the_next_owner);
     if (copies_over != FAB_TCP || fab_encryption_missing(FAB_TCP)) return;
     copies_encrypted = true;
     RUN(values_of_all_sizes_come_to_the_next_owner);

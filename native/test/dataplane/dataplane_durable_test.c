@@ -176,27 +176,50 @@ TEST(what_the_log_reports_of_a_closed_shard_is_not_taken_for_that_of_the_next) {
     disks_free(1);
 }
 
-TEST(what_would_be_in_no_log_is_refused) {
-    begin();
-    up_alone();
-    rig *r = &servers[OWNER].r;
-    uint32_t other = (number + 1) % RIG_SHARDS;
-    CHECK_EQ(rig_open_shard(r, other, 0, COPY_MEMORY, NULL), FKV_OK);
-    rig_call call;
-    rig_call_init(&call);
-    dataplane_import(r->d, other, (const uint8_t *)"", 0, rig_done, &call);
-    CHECK_EQ(rig_wait(&call), FKV_UNSUPPORTED);
-    raw_down(&c);
-    servers_down();
-    disks_free(1);
+TEST(a_durable_shard_is_refused_where_there_is_no_log) {
     copies_configure = NULL;
-    server_up(OWNER, COPY_MEMORY); /* it has no log */
+    server_up(OWNER, COPY_MEMORY);
     servers[OWNER].r.durable = true;
-    CHECK_EQ(rig_open_shard(&servers[OWNER].r, other, 0, COPY_MEMORY, NULL), FKV_BAD_REQUEST);
+    CHECK_EQ(rig_open_shard(&servers[OWNER].r, (number + 1) % RIG_SHARDS, 0, COPY_MEMORY, NULL), FKV_BAD_REQUEST);
     servers_down();
 }
 
 /* ---- disks ---- */
+
+static dataplane_log_stats log_stats(void) {
+    dataplane_stats *s = rig_stats(&servers[OWNER].r);
+    CHECK(s->worker[0].has_log);
+    dataplane_log_stats l = s->worker[0].log;
+    free(s);
+    return l;
+}
+
+TEST(a_log_counts_bytes_records_and_syncs) {
+    uint64_t id[3], began = fkv_now_ns(); /* before the first sync, too */
+    begin();
+    up_alone();
+    while (log_stats().free_files < 2) give_turns();
+    gated_disk_hold(&disks[OWNER], true);
+    for (uint32_t i = 0; i < 3; i++) id[i] = raw_put_begin(&c, key_at(i), "one", 3);
+    UNTIL_AT(OWNER, at.last == 3);
+    while (gated_disk_waiting(&disks[OWNER]) == 0) give_turns(); /* the log's: files are made */
+    const dataplane_log_stats before = log_stats();
+    CHECK_EQ(before.records, 0);
+    uint64_t is_held = fkv_now_ns();
+    while (fkv_now_ns() - is_held < 2000000) give_turns();
+    gated_disk_hold(&disks[OWNER], false);
+    for (uint32_t i = 0; i < 3; i++) CHECK_EQ(end_noted(id[i]), FKV_OK);
+    const dataplane_log_stats l = log_stats();
+    CHECK_EQ(l.records, 3);
+    CHECK(l.sync.count > before.sync.count && l.sync.count <= before.sync.count + 3);
+    CHECK(l.sync.max_ns >= 2000000 && l.sync.max_ns <= fkv_now_ns() - began);
+    CHECK(l.bytes >= before.bytes && l.bytes % WAL_BLOCK == 0 && l.bytes > WAL_BLOCK);
+    CHECK_EQ(l.free_files, 2);
+    CHECK(!l.disk_full);
+    raw_down(&c);
+    servers_down();
+    disks_free(1);
+}
 
 TEST(a_full_disk_refuses_changes_after_a_while_and_takes_them_again) {
     static uint8_t value[4000];
@@ -208,6 +231,7 @@ TEST(a_full_disk_refuses_changes_after_a_while_and_takes_them_again) {
     gated_disk_fill(&disks[OWNER], true);
     while (s == FKV_OK && n < MOST) s = end_noted(raw_put_begin(&c, key_at(n++ % 50), value, sizeof value));
     CHECK_EQ(s, FKV_TABLE_FULL);
+    CHECK(log_stats().disk_full);
     fkv_reply r;
     uint8_t *v = raw_get(&c, key_at(0), &r);
     CHECK(v && memcmp(v, value, sizeof value) == 0);
@@ -216,6 +240,7 @@ TEST(a_full_disk_refuses_changes_after_a_while_and_takes_them_again) {
     uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
     do CHECK(fkv_now_ns() < until);
     while (end_noted(raw_put_begin(&c, "alpha", "one", 3)) != FKV_OK);
+    CHECK(!log_stats().disk_full);
     raw_down(&c);
     loses_power(OWNER);
     has_all_that_was_answered(OWNER);
@@ -338,7 +363,8 @@ int main(int argc, char **argv) {
     RUN(what_was_answered_is_in_both_logs_when_all_lose_their_power);
     RUN(a_change_that_is_logged_when_the_owners_lease_is_over_is_made);
     RUN(what_the_log_reports_of_a_closed_shard_is_not_taken_for_that_of_the_next);
-    RUN(what_would_be_in_no_log_is_refused);
+    RUN(a_durable_shard_is_refused_where_there_is_no_log);
+    RUN(a_log_counts_bytes_records_and_syncs);
     RUN(a_full_disk_refuses_changes_after_a_while_and_takes_them_again);
     RUN(a_backup_whose_disk_is_full_has_no_room);
     RUN(a_write_that_fails_ends_acknowledging);

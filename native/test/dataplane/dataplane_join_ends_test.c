@@ -69,6 +69,30 @@ TEST(a_copy_is_required_when_it_has_joined) {
     down();
 }
 
+/* However long ago it had joined: every change would wait for all that it lacks. */
+TEST(a_copy_that_lags_far_is_not_required) {
+    rig_hold h;
+    uint64_t lsn;
+    up();
+    raw_up(&c, &nodes[FIRST].r, CLIENT);
+    node_up(SECOND, 1);
+    copy_begins(SECOND, FIRST);
+    CHECK_EQ(rig_wait(&nodes[SECOND].caught_up), FKV_OK);
+    shard_copy_follow(nodes[SECOND].copy, rig_done, &nodes[SECOND].followed);
+    CHECK_EQ(rig_wait(&nodes[SECOND].followed), FKV_OK);
+    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+    rig_hold_up_by(&h, &nodes[SECOND].r, number);
+    for (int i = 0; i < 2100; i++) CHECK_EQ(put("alpha", "again").status, FKV_OK);
+    CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_BUSY);
+    rig_let_go(&h);
+    fkv_status s;
+    uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
+    while ((s = node_requires(FIRST, id_of(SECOND), &lsn)) == FKV_BUSY) CHECK(fkv_now_ns() < until);
+    CHECK_EQ(s, FKV_OK);
+    raw_down(&c);
+    down();
+}
+
 TEST(a_copy_that_nobody_wants_is_told_so) {
     up();
     for (int s = 1; s <= DATAPLANE_COPIES_MAX; s++) {
@@ -137,6 +161,8 @@ TEST(a_copy_that_loses_its_connection_is_told_of) {
     node_joins(SECOND, FIRST, 0, 2);
     node_dies(SECOND);
     node_expects(FIRST, SECOND, DATAPLANE_COPY_UNLINKED);
+    node_expects(FIRST, SECOND, DATAPLANE_COPY_UNLINKED); /* and again: its server may have been looked for too early */
+    node_expects(FIRST, SECOND, DATAPLANE_COPY_UNLINKED);
     down();
     join_slow_ms = 0;
 }
@@ -198,14 +224,43 @@ TEST(an_owner_is_paused_when_its_copies_have_everything) {
     join_lease_ms = LEASE_MS;
 }
 
+static void do_see_none(worker *w, void *ctx) {
+    table_entry e;
+    uint64_t hash = fkv_hash_key(&w->d->c.hash_seed, 0, "alpha", 5);
+    (void)ctx;
+    CHECK_EQ(table_committed(w->by_number[number]->table, 0, "alpha", 5, hash, &e), FKV_NOT_FOUND);
+}
+
+/* In the copy it would have a good checksum. */
+TEST(what_is_damaged_at_its_owner_comes_to_no_copy_and_no_client) {
+    fkv_reply r;
+    up();
+    raw_up(&c, &nodes[FIRST].r, CLIENT);
+    CHECK_EQ(put("alpha", "one").status, FKV_OK);
+    rig_damages(&nodes[FIRST].r, number, "alpha");
+    CHECK(raw_get(&c, "alpha", &r) == NULL && r.status == FKV_CORRUPT);
+    node_up(SECOND, 1);
+    copy_begins(SECOND, FIRST);
+    CHECK_EQ(rig_wait(&nodes[SECOND].caught_up), FKV_CORRUPT);
+    CHECK_EQ(copy_ends(SECOND), FKV_CORRUPT);
+    rig_visit(&nodes[SECOND].r, do_see_none, NULL);
+    CHECK_EQ(put("alpha", "two").status, FKV_OK);
+    CHECK_EQ(node_keeps_base(SECOND), FKV_OK);
+    node_copies(SECOND, FIRST);
+    raw_down(&c);
+    down();
+}
+
 static void tests(void) {
     RUN(calls_that_do_not_fit_are_refused);
     RUN(a_copy_is_required_when_it_has_joined);
+    RUN(a_copy_that_lags_far_is_not_required);
     RUN(a_copy_that_nobody_wants_is_told_so);
     RUN(a_shard_is_closed_in_each_state_of_its_copy);
     RUN(a_copy_that_loses_its_connection_is_told_of);
     RUN(a_copy_that_is_told_to_stop_ends_and_its_shard_closes);
     RUN(an_owner_is_paused_when_its_copies_have_everything);
+    RUN(what_is_damaged_at_its_owner_comes_to_no_copy_and_no_client);
 }
 
 int main(int argc, char **argv) { return join_main(argc, argv, tests, NULL); }

@@ -1,4 +1,5 @@
-/* dataplane_lease_test.c: how many messages a client's lease of many shards takes, while copies join some of them. */
+/* dataplane_lease_test.c: how many messages a client's lease of many shards takes, and which leases are short: those of
+ * shards that copies join, or may soon. */
 #include "../../dataplane/copies.h"
 #include "../../dataplane/lease.h"
 #include "../../dataplane/replicate.h"
@@ -56,6 +57,46 @@ static void do_unlink(worker *w, void *ctx) {
     copies_watch(s);
 }
 
+/* ---- before a copy joins ---- */
+
+static const uint32_t LOSES = 1; /* the shard that loses a copy */
+
+/* COPY is in sync, has a connection and gives leases; or the metadata has it no more. */
+static void configure(shard *s, bool in_sync) {
+    uint32_t config = s->replica.config + 1;
+    if (in_sync) CHECK(replica_join(&s->replica, COPY));
+    replicate_configure(
+        s,
+        &(replica_config){ .epoch = s->epoch, .config = config, .min_in_sync = 1, .peers = in_sync, .id = { COPY } });
+    if (!in_sync) return;
+    s->place[0].unlinked_ns = 0;
+    s->replica.peer[0].lease_ns = UINT64_MAX;
+}
+static void do_come(worker *w, void *ctx) {
+    (void)ctx;
+    configure(w->by_number[LOSES], true);
+}
+static void do_leave(worker *w, void *lost) {
+    shard *s = w->by_number[LOSES];
+    if (*(bool *)lost) s->place[0].unlinked_ns = w->now_ns;
+    configure(s, false);
+}
+static void come(void) { rig_visit(&r, do_come, NULL); }
+static void leave(bool lost) { rig_visit(&r, do_leave, &lost); }
+static bool is_short(void) { return asked().ns[LOSES] <= SHORT_NS; }
+static void do_nothing(worker *w, void *ctx) { (void)w, (void)ctx; }
+/* And a turn has seen it. */
+static void passes(int64_t seconds) {
+    fkv_clock_skip(seconds * 1000000000);
+    for (int i = 0; i < 2; i++) rig_visit(&r, do_nothing, NULL);
+}
+
+static void do_copy(worker *w, void *ctx) {
+    shard *s = w->by_number[*(uint32_t *)ctx];
+    CHECK(change_log_begin(&s->log, w->now_ns));
+    s->attended = true; /* as read.c says */
+}
+
 static void up(void) {
     rig_init(&r, FAB_SHM, NULL);
     rig_up(&r, RIG_SHARDS, TABLE_MEMORY_MIN);
@@ -92,8 +133,47 @@ TEST(leases_are_short_only_while_a_copy_that_joins_is_connected) {
     rig_down(&r);
 }
 
+TEST(leases_are_short_when_a_copy_was_lost_until_one_is_in_sync) {
+    up();
+    come();
+    CHECK(!is_short());
+    leave(true);
+    answer a = asked();
+    CHECK(a.grants == 2 && a.ns[LOSES] <= SHORT_NS); /* and those of the other shards are not */
+    come();
+    CHECK(!is_short());
+    leave(false); /* it is wanted no more */
+    CHECK(!is_short());
+    rig_down(&r);
+}
+
+TEST(leases_are_long_again_when_a_lost_copy_does_not_come_back) {
+    up();
+    come();
+    leave(true);
+    passes(20);
+    CHECK(is_short());
+    passes(20);
+    CHECK(!is_short());
+    rig_down(&r);
+}
+
+TEST(leases_are_short_while_a_server_copies_the_shard) {
+    up();
+    uint32_t which = LOSES;
+    rig_visit(&r, do_copy, &which);
+    passes(0);
+    CHECK(is_short());
+    passes(20); /* it has not asked since what was changed */
+    CHECK(!is_short());
+    rig_down(&r);
+}
+
 int main(int argc, char **argv) {
     RUN(shards_that_copies_join_take_one_grant_and_the_others_another);
     RUN(leases_are_short_only_while_a_copy_that_joins_is_connected);
+    RUN(leases_are_short_when_a_copy_was_lost_until_one_is_in_sync);
+    RUN(leases_are_long_again_when_a_lost_copy_does_not_come_back);
+    RUN(leases_are_short_while_a_server_copies_the_shard);
     return check_end(argc, argv);
 }

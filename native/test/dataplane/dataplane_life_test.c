@@ -298,7 +298,7 @@ TEST(a_data_plane_that_is_asked_nothing_does_not_wake_up) {
         dataplane_stats *a = rig_stats(&r);
         poll(NULL, 0, 300);
         dataplane_stats *b = rig_stats(&r);
-        woken = b->worker[0].sleeps - a->worker[0].sleeps;
+        woken = b->worker[0].polling.sleeps - a->worker[0].polling.sleeps;
         free(a);
         free(b);
     }

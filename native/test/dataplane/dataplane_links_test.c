@@ -73,10 +73,18 @@ TEST(a_shard_that_rests_goes_on_to_be_served_and_its_backup_commits) {
     copies_lease_ms = COPY_LEASE_MS;
 }
 
+static sem_t copy_is_refused;
+static void says_refused(void *ctx, uint32_t shard, uint64_t id, dataplane_copy_event what) {
+    (void)ctx, (void)shard;
+    if (id == id_of(NEXT) && what == DATAPLANE_COPY_UNKNOWN) CHECK_EQ(sem_post(&copy_is_refused), 0);
+}
 TEST(a_copy_follows_as_soon_as_its_owner_is_one) {
+    CHECK_EQ(sem_init(&copy_is_refused, 0, 0), 0);
+    copies_event = says_refused;
     server_up(OWNER, COPY_MEMORY);
     server_up(NEXT, COPY_MEMORY);
-    follow(OWNER, NEXT); /* STALE, for now */
+    follow(OWNER, NEXT);
+    CHECK_EQ(sem_wait(&copy_is_refused), 0); /* STALE, for now */
     raw_up(&c, &servers[OWNER].r, CLIENT);
     fkv_request q = raw_request(&c, FKV_OP_GET, "alpha");
     CHECK_EQ(raw_ask(&c, &q, "alpha", NULL, 0, NULL), FKV_SHARD_CLOSED);
@@ -86,6 +94,33 @@ TEST(a_copy_follows_as_soon_as_its_owner_is_one) {
     UNTIL(OWNER, seen.right_ns > fkv_now_ns());
     CHECK_EQ(raw_put(&c, "alpha", "one", 3), FKV_OK);
     down();
+    copies_event = NULL;
+}
+
+/* On the copy's thread, each time that it hears that it is not known there. */
+static uint64_t asks_again_ms[64]; /* after so long */
+static uint32_t refusals;          /* atomic */
+static void notes_refusal(void *ctx, uint32_t shard, uint64_t id, dataplane_copy_event what) {
+    const worker *w = ((rig *)ctx)->d->worker[0];
+    uint32_t i = __atomic_load_n(&refusals, __ATOMIC_RELAXED);
+    if (id != id_of(NEXT) || what != DATAPLANE_COPY_UNKNOWN || i == 64) return;
+    asks_again_ms[i] = (w->by_number[shard]->copy->follow_ns - w->now_ns) / 1000000u;
+    __atomic_store_n(&refusals, i + 1, __ATOMIC_RELEASE);
+}
+TEST(a_copy_that_is_refused_asks_again_soon_and_later_less_often) {
+    refusals = 0;
+    copies_event = notes_refusal;
+    server_up(OWNER, COPY_MEMORY);
+    server_up(NEXT, COPY_MEMORY);
+    follow(OWNER, NEXT);
+    UNTIL(NEXT, __atomic_load_n(&refusals, __ATOMIC_ACQUIRE) >= 22);
+    static const uint32_t soon[] = { 1, 2, 4, 8 };
+    for (uint32_t i = 0; i < 22; i++) CHECK_EQ(asks_again_ms[i], i < 4 ? soon[i] : i < 20 ? 10 : 100);
+    server_leads(OWNER, BOTH, 1);
+    UNTIL(OWNER, seen.fed);
+    raw_up(&c, &servers[OWNER].r, CLIENT);
+    down();
+    copies_event = NULL;
 }
 
 TEST(clients_do_not_take_the_places_of_links) {
@@ -188,6 +223,7 @@ static void tests(void) {
     RUN(a_shard_that_rests_goes_on_to_be_served_and_its_backup_commits);
     RUN(a_copy_follows_as_soon_as_its_owner_is_one);
     RUN(shards_share_a_link);
+    RUN(a_copy_that_is_refused_asks_again_soon_and_later_less_often);
     RUN(clients_do_not_take_the_places_of_links);
     RUN(records_that_wait_for_memory_are_taken_in_order);
     RUN(only_servers_have_links_and_over_a_link_only_its_messages_count);

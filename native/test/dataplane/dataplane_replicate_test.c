@@ -25,9 +25,10 @@ static uint64_t seen_last;
 static bool seen_entry;
 static uint32_t seen_held;
 static void require(shard *s, uint64_t until_ns) {
-    CHECK(replica_join(&s->replica, BACKUP) && replica_require(&s->replica, BACKUP, 0));
-    replicate_changed(s);
+    CHECK(replica_join(&s->replica, BACKUP));
     CHECK(replicate_acked(s, BACKUP, &(replica_ack){ s->epoch, 0 }, until_ns));
+    CHECK(replica_require(&s->replica, BACKUP, 0));
+    replicate_changed(s);
 }
 static void acknowledge(shard *s, uint64_t lsn) {
     CHECK(replicate_acked(s, BACKUP, &(replica_ack){ s->epoch, lsn }, 0));

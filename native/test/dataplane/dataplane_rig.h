@@ -123,7 +123,7 @@ static inline void rig_init(rig *r, fab_provider p, sim_world *sim) {
                                     .drift_ppm = 1000,
                                     .max_clients = 64,
                                     .client_quota = 256,
-                                    .spin_us = 0,
+                                    .polling = POLLING_NEVER,
                                     .listen = r->listen,
                                     .listens = 1 };
 }
@@ -389,7 +389,7 @@ static inline uint32_t raw_shard_of(uint16_t space, const void *key, size_t n) {
 static inline fkv_request raw_request(raw *c, fkv_op op, const char *key) {
     fkv_request q = { .op = (uint8_t)op, .id = c->next_id++, .key_bytes = (uint16_t)strlen(key) };
     q.shard = raw_shard_of(0, key, strlen(key));
-    if (op == FKV_OP_PUT || (op >= FKV_OP_DELETE && op <= FKV_OP_CAS_DELETE)) q.sequence = ++c->sequence[q.shard];
+    if (fkv_op_is(op, FKV_CHANGES)) q.sequence = ++c->sequence[q.shard];
     return q;
 }
 static inline int raw_try(raw *c, const fkv_request *q, const char *key, const void *rest, uint32_t rest_bytes) {

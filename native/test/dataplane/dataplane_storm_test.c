@@ -4,6 +4,7 @@
  *
  * An increment is: read the counter, compare-and-swap it to one more. When the connection breaks before the answer, the
  * same change is sent again over a new connection, as a retry. */
+#include "../../wire/fields.h"
 #include "dataplane_rig.h"
 
 enum { CLIENTS = 3, KEYS = 4, ROUNDS = 150 };
@@ -83,7 +84,7 @@ TEST(every_acknowledged_increment_counts_once_whatever_breaks) {
     static player players[CLIENTS];
     raw c;
     rig_init(&r, provider, NULL);
-    r.config.spin_us = 20;
+    r.config.polling = POLLING_AUTO;
     if (provider == FAB_SIM) {
         sim_set_faults(r.sim, &(sim_faults){ .delay_min_ns = 1000, .delay_max_ns = 300000, .break_conn = 20000 });
     }
@@ -124,11 +125,26 @@ static void *pester(void *arg) {
         int n = 0;
         for (; n < 16; n++) {
             snprintf(key, sizeof key, "key-%d", (int)(rnd(p) % 200));
-            static const fkv_op ops[] = { FKV_OP_PUT, FKV_OP_PUT,    FKV_OP_GET,  FKV_OP_DELETE,
-                                          FKV_OP_CAS, FKV_OP_LAYOUT, FKV_OP_LEASE };
-            fkv_op op = ops[rnd(p) % 7];
+            static const fkv_op ops[] = { FKV_OP_PUT,
+                                          FKV_OP_PUT,
+                                          FKV_OP_GET,
+                                          FKV_OP_DELETE,
+                                          FKV_OP_CAS,
+                                          FKV_OP_LAYOUT,
+                                          FKV_OP_LEASE,
+                                          FKV_OP_INCREMENT,
+                                          FKV_OP_APPEND,
+                                          FKV_OP_TOUCH,
+                                          FKV_OP_SET_FIELDS,
+                                          FKV_OP_DELETE_FIELDS,
+                                          FKV_OP_INCREMENT_FIELD };
+            fkv_op op = ops[rnd(p) % (sizeof ops / sizeof *ops)];
             fkv_request q = raw_request(&p->c, op, op >= FKV_OP_GET ? key : "");
-            if (op == FKV_OP_PUT || op == FKV_OP_CAS) q.value_bytes = (uint32_t)(rnd(p) % sizeof value);
+            if (fkv_op_is(op, FKV_VALUED)) q.value_bytes = (uint32_t)(rnd(p) % sizeof value);
+            if (fkv_op_is(op, FKV_FIELDS)) {
+                q.codec = FKV_CODEC_FIELDS;
+                q.value_bytes = FKV_FIELD_HEAD; /* one field, whose name is empty */
+            }
             if (op == FKV_OP_LAYOUT) q.shard = (uint32_t)(rnd(p) % RIG_SHARDS);
             int e = raw_try(&p->c, &q, key, value, q.value_bytes);
             if (e) break;

@@ -1,6 +1,7 @@
 /* dataplane_tenant_test.c: tenants at the owner: a client of one gets nothing from the shards of another, neither
  * by a request of any kind nor by a READ with the right rkey. Domain 0 has shards 0 and 1 here, domain 1 has shards 2
  * and 3. */
+#include "../../wire/fields.h"
 #include "dataplane_rig.h"
 
 enum { OF_EACH = RIG_SHARDS / 2 };
@@ -74,8 +75,12 @@ TEST(the_same_key_is_another_one_in_each_domain) {
 }
 
 TEST(every_kind_of_request_for_a_shard_of_another_domain_is_refused) {
-    static const fkv_op kinds[] = { FKV_OP_LAYOUT, FKV_OP_GET,        FKV_OP_PUT, FKV_OP_DELETE,
-                                    FKV_OP_CAS,    FKV_OP_CAS_DELETE, FKV_OP_SCAN };
+    static const fkv_op kinds[] = {
+        FKV_OP_LAYOUT,     FKV_OP_GET,        FKV_OP_PUT,           FKV_OP_DELETE,         FKV_OP_CAS,
+        FKV_OP_CAS_DELETE, FKV_OP_SCAN,       FKV_OP_INCREMENT,     FKV_OP_APPEND,         FKV_OP_TOUCH,
+        FKV_OP_TALLY,      FKV_OP_SET_FIELDS, FKV_OP_DELETE_FIELDS, FKV_OP_INCREMENT_FIELD
+    };
+    static const uint8_t field[FKV_FIELD_HEAD]; /* one whose name is empty */
     static const uint8_t value[] = "stolen";
     fkv_rendezvous large = { .rkey = 1, .addr = 4096, .region_addr = 4096, .region_bytes = 1 << 20 };
     up();
@@ -83,15 +88,19 @@ TEST(every_kind_of_request_for_a_shard_of_another_domain_is_refused) {
     uint32_t shard = shard_in(1, "key");
     for (int i = 0; i < 2; i++) { /* both ways, the second time as the domain itself: then it is not refused so */
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-            bool keyed = kinds[k] != FKV_OP_LAYOUT && kinds[k] != FKV_OP_SCAN,
-                 valued = kinds[k] == FKV_OP_PUT || kinds[k] == FKV_OP_CAS;
+            bool keyed = fkv_op_is(kinds[k], FKV_KEYED), valued = fkv_op_is(kinds[k], FKV_VALUED);
             fkv_request q = request_in(i, 1, kinds[k], keyed ? "key" : "");
             q.shard = shard;
             if (kinds[k] == FKV_OP_SCAN) q.value_bytes = 16;
             if (kinds[k] == FKV_OP_CAS || kinds[k] == FKV_OP_CAS_DELETE) q.expected = 1;
-            if (valued) q.value_bytes = sizeof value;
-            fkv_status s = raw_ask(&c[i], &q, keyed ? "key" : "", valued ? value : NULL, valued ? sizeof value : 0,
-                                   NULL);
+            bool fields = fkv_op_is(kinds[k], FKV_FIELDS);
+            if (valued) q.value_bytes = fields ? sizeof field : sizeof value;
+            if (fields) q.codec = FKV_CODEC_FIELDS;
+            fkv_status s = raw_ask(&c[i], &q, keyed ? "key" : "",
+                                   !valued  ? NULL
+                                   : fields ? field
+                                            : value,
+                                   valued ? q.value_bytes : 0, NULL);
             if (i == 0)
                 CHECK_EQ(s, FKV_UNAUTHORIZED);
             else

@@ -1,6 +1,7 @@
 /* dataplane_test.c: the owner's answers to a raw client, over each provider: changes, reads, leases, layouts, retries,
- * limits. Shards, leases and layouts are in dataplane_shard_test.c, large values in dataplane_transfer_test.c,
- * lifecycles and hostile clients in dataplane_life_test.c. */
+ * limits. Shards, leases and layouts are in dataplane_shard_test.c, scans in dataplane_scan_test.c, large values in
+ * dataplane_transfer_test.c, lifecycles and hostile clients in dataplane_life_test.c. */
+#include "../../wire/fields.h"
 #include "dataplane_rig.h"
 
 static fab_provider provider;
@@ -67,6 +68,35 @@ TEST(compare_and_swap_takes_effect_only_on_the_expected_version) {
     q.expected = reply.version;
     CHECK_EQ(raw_ask(&c, &q, "k", NULL, 0, NULL), FKV_OK);
     expect_none("k");
+    down();
+}
+
+TEST(compare_and_swap_keeps_the_expiry_where_it_is_told_to) {
+    fkv_reply before, after;
+    up(TABLE_MEMORY_MIN);
+    fkv_request q = raw_request(&c, FKV_OP_PUT, "k");
+    q.value_bytes = 1;
+    q.expiry = 3600000;
+    CHECK_EQ(raw_ask(&c, &q, "k", "v", 1, NULL), FKV_OK);
+    free(raw_get(&c, "k", &before));
+    q = raw_request(&c, FKV_OP_CAS, "k");
+    q.value_bytes = 3;
+    q.expected = before.version;
+    q.flags = FKV_REQUEST_KEEP_EXPIRY;
+    CHECK_EQ(raw_ask(&c, &q, "k", "new", 3, NULL), FKV_OK);
+    free(raw_get(&c, "k", &after));
+    CHECK(after.version > before.version && before.expiry_ms > 0);
+    CHECK_EQ(after.expiry_ms, before.expiry_ms);
+    raw_expect(&c, "k", "new");
+    CHECK_EQ(cas("k", after.version, "for ever", &before), FKV_OK);
+    free(raw_get(&c, "k", &after));
+    CHECK_EQ(after.expiry_ms, 0);
+    q = raw_request(&c, FKV_OP_CAS, "absent");
+    q.value_bytes = 1;
+    q.flags = FKV_REQUEST_KEEP_EXPIRY;
+    CHECK_EQ(raw_ask(&c, &q, "absent", "v", 1, NULL), FKV_OK);
+    free(raw_get(&c, "absent", &after));
+    CHECK_EQ(after.expiry_ms, 0);
     down();
 }
 
@@ -318,86 +348,6 @@ TEST(a_full_table_says_so_and_what_was_there_stays_readable) {
     down();
 }
 
-/* Where a key of the test of every namespace is put. */
-static uint16_t space_of(int i) { return (uint16_t)(i % 3 * 30000); }
-
-static int scan_all(uint32_t space, bool values, uint32_t wanted, uint8_t *seen, int n) {
-    bool every = space == TABLE_EVERY_NAMESPACE;
-    int found = 0;
-    for (uint32_t shard = 0; shard < RIG_SHARDS; shard++) {
-        uint64_t cursor = 0;
-        do {
-            fkv_request q = raw_request(&c, FKV_OP_SCAN, "");
-            q.shard = shard;
-            q.space = every ? 0 : (uint16_t)space;
-            q.expected = cursor;
-            q.value_bytes = wanted;
-            q.flags = (uint8_t)((values ? FKV_REQUEST_SCAN_VALUES : 0) | (every ? FKV_REQUEST_SCAN_SPACES : 0));
-            uint64_t id = raw_send(&c, &q, "", NULL, 0);
-            for (bool more = true; more;) {
-                raw_message *m = raw_receive(&c, id);
-                fkv_scan_entry e;
-                const uint8_t *key, *value;
-                uint32_t at = 0;
-                CHECK_EQ(m->reply.status, FKV_OK);
-                while (wire_next_scan_entry(m->body, m->bytes, &at, &e, &key, &value)) {
-                    char text[32] = { 0 };
-                    memcpy(text, key, e.key_bytes);
-                    int i = atoi(text + 4);
-                    CHECK(i >= 0 && i < n && e.value_bytes == 200 && (value != NULL) == values);
-                    CHECK_EQ(e.space, every ? space_of(i) : 0);
-                    if (value) CHECK_EQ(*value, (uint8_t)i);
-                    if (!seen[i]++) found++;
-                }
-                more = m->reply.flags & FKV_REPLY_MORE;
-                cursor = m->reply.version;
-                free(m);
-            }
-        } while (cursor);
-    }
-    return found;
-}
-
-TEST(a_scan_returns_every_key_of_its_namespace) {
-    enum { N = 3000 };
-    static uint8_t seen[N];
-    up(16 << 20);
-    for (int i = 0; i < N; i++) {
-        char key[32];
-        uint8_t value[200];
-        snprintf(key, sizeof key, "key-%d", i);
-        memset(value, i, sizeof value);
-        CHECK_EQ(raw_put(&c, key, value, sizeof value), FKV_OK);
-    }
-    CHECK_EQ(scan_all(0, false, 1, memset(seen, 0, N), N), N);
-    CHECK_EQ(scan_all(0, true, 100, memset(seen, 0, N), N), N);
-    CHECK_EQ(scan_all(0, true, UINT32_MAX, memset(seen, 0, N), N), N);
-    CHECK_EQ(scan_all(1, true, 100, memset(seen, 0, N), N), 0);
-    down();
-}
-
-TEST(a_scan_of_every_namespace_says_whose_each_entry_is) {
-    enum { N = 900 };
-    static uint8_t seen[N];
-    up(16 << 20);
-    for (int i = 0; i < N; i++) {
-        char key[32];
-        uint8_t value[200];
-        snprintf(key, sizeof key, "key-%d", i);
-        memset(value, i, sizeof value);
-        fkv_request q = raw_request(&c, FKV_OP_PUT, key);
-        c.sequence[q.shard]--;
-        q.space = space_of(i);
-        q.shard = raw_shard_of(q.space, key, strlen(key));
-        q.sequence = ++c.sequence[q.shard];
-        q.value_bytes = sizeof value;
-        CHECK_EQ(raw_end(&c, raw_send(&c, &q, key, value, sizeof value)), FKV_OK);
-    }
-    CHECK_EQ(scan_all(TABLE_EVERY_NAMESPACE, true, 100, memset(seen, 0, N), N), N);
-    CHECK_EQ(scan_all(0, true, 100, memset(seen, 0, N), N), N / 3);
-    down();
-}
-
 TEST(counters_say_what_was_done) {
     up(TABLE_MEMORY_MIN);
     for (int i = 0; i < 10; i++) CHECK_EQ(raw_put(&c, "k", "v", 1), FKV_OK);
@@ -422,29 +372,45 @@ TEST(counters_say_what_was_done) {
 }
 
 TEST(each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none) {
-    static const uint64_t count[FKV_OP_COUNT] = { [FKV_OP_LAYOUT] = 1, [FKV_OP_GET] = 3, [FKV_OP_PUT] = 5,
-                                                  [FKV_OP_DELETE] = 2, [FKV_OP_CAS] = 4, [FKV_OP_SCAN] = 1 };
+    static const uint64_t count[FKV_OP_COUNT] = {
+        [FKV_OP_LAYOUT] = 1, [FKV_OP_GET] = 3,       [FKV_OP_PUT] = 5,    [FKV_OP_DELETE] = 2, [FKV_OP_CAS] = 4,
+        [FKV_OP_SCAN] = 2,   [FKV_OP_INCREMENT] = 2, [FKV_OP_APPEND] = 1, [FKV_OP_TOUCH] = 1,  [FKV_OP_SET_FIELDS] = 4
+    };
     static const struct {
         fkv_op op;
         const char *key;
         fkv_status status;
         int times;
     } asked[] = {
-        { FKV_OP_PUT, "a", FKV_OK, 5 },        { FKV_OP_GET, "a", FKV_OK, 2 },
-        { FKV_OP_GET, "b", FKV_NOT_FOUND, 1 }, { FKV_OP_CAS, "a", FKV_VERSION_MISMATCH, 2 },
-        { FKV_OP_CAS, "c", FKV_OK, 1 },        { FKV_OP_CAS_DELETE, "a", FKV_VERSION_MISMATCH, 1 },
-        { FKV_OP_DELETE, "a", FKV_OK, 1 },     { FKV_OP_DELETE, "a", FKV_NOT_FOUND, 1 },
-        { FKV_OP_SCAN, "", FKV_OK, 1 },        { FKV_OP_LAYOUT, "", FKV_OK, 1 },
+        { FKV_OP_PUT, "a", FKV_OK, 5 },           { FKV_OP_GET, "a", FKV_OK, 2 },
+        { FKV_OP_GET, "b", FKV_NOT_FOUND, 1 },    { FKV_OP_CAS, "a", FKV_VERSION_MISMATCH, 2 },
+        { FKV_OP_CAS, "c", FKV_OK, 1 },           { FKV_OP_CAS_DELETE, "a", FKV_VERSION_MISMATCH, 1 },
+        { FKV_OP_DELETE, "a", FKV_OK, 1 },        { FKV_OP_DELETE, "a", FKV_NOT_FOUND, 1 },
+        { FKV_OP_SCAN, "", FKV_OK, 1 },           { FKV_OP_LAYOUT, "", FKV_OK, 1 },
+        { FKV_OP_INCREMENT, "n", FKV_OK, 2 },     { FKV_OP_APPEND, "n", FKV_OK, 1 },
+        { FKV_OP_TOUCH, "n", FKV_OK, 1 },         { FKV_OP_TALLY, "", FKV_OK, 1 },
+        { FKV_OP_SET_FIELDS, "h", FKV_OK, 2 },    { FKV_OP_INCREMENT_FIELD, "n", FKV_WRONG_CODEC, 1 },
+        { FKV_OP_DELETE_FIELDS, "h", FKV_OK, 1 }, { FKV_OP_DELETE_FIELDS, "h", FKV_NOT_FOUND, 1 },
     };
     up(TABLE_MEMORY_MIN);
     dataplane_stats *before = rig_stats(&r);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         for (int times = 0; times < asked[i].times; times++) {
             fkv_request q = raw_request(&c, asked[i].op, asked[i].key);
-            bool valued = q.op == FKV_OP_PUT || q.op == FKV_OP_CAS;
+            bool valued = fkv_op_is(q.op, FKV_VALUED);
             if (q.op == FKV_OP_CAS_DELETE) q.expected = 12345;
             q.value_bytes = q.op == FKV_OP_SCAN ? 10 : valued;
-            CHECK_EQ(raw_ask(&c, &q, asked[i].key, valued ? "v" : NULL, valued, NULL), asked[i].status);
+            static const uint8_t field[FKV_FIELD_HEAD]; /* one whose name is empty */
+            if (fkv_op_is(q.op, FKV_FIELDS)) {
+                q.codec = FKV_CODEC_FIELDS;
+                q.value_bytes = sizeof field;
+            }
+            CHECK_EQ(raw_ask(&c, &q, asked[i].key,
+                             q.codec  ? (const void *)field
+                             : valued ? "v"
+                                      : NULL,
+                             valued ? q.value_bytes : 0, NULL),
+                     asked[i].status);
         }
     }
     fkv_request q = raw_request(&c, FKV_OP_GET, "a");
@@ -465,6 +431,7 @@ TEST(each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none) {
 static void tests(void) {
     RUN(a_value_that_was_put_is_got_and_a_deleted_one_is_not);
     RUN(compare_and_swap_takes_effect_only_on_the_expected_version);
+    RUN(compare_and_swap_keeps_the_expiry_where_it_is_told_to);
     RUN(an_entry_carries_its_flags_and_ends_with_its_time_to_live);
     /* The simulator's time is another. */
     if (provider != FAB_SIM) RUN(a_time_to_live_is_judged_by_the_time_after_a_request_came_however_long_the_turn_takes);
@@ -475,8 +442,6 @@ static void tests(void) {
     RUN(a_connection_without_a_good_ticket_is_refused_and_told_why);
     RUN(more_clients_than_allowed_are_refused_until_one_goes);
     RUN(a_full_table_says_so_and_what_was_there_stays_readable);
-    RUN(a_scan_returns_every_key_of_its_namespace);
-    RUN(a_scan_of_every_namespace_says_whose_each_entry_is);
     RUN(counters_say_what_was_done);
     RUN(each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none);
 }

@@ -25,8 +25,9 @@ static inline void log_failed(void *ctx, const char *operation, const char *file
     __atomic_store_n(&failed_with, error, __ATOMIC_RELAXED); /* two servers may fail at once */
     __atomic_fetch_add(&failures, 1, __ATOMIC_RELEASE);
 }
+static bool disks_stay; /* servers come back to what they had */
 static inline void configure(int s, rig *r) {
-    gated_disk_init(&disks[s], check_seed());
+    if (!disks_stay) gated_disk_init(&disks[s], check_seed());
     r->durable = true;
     r->config.log = (dataplane_log){
         .disk = &disks[s].table, .instance = identity.instance, .file_bytes = LOG_FILE, .buffer_bytes = LOG_BUFFER
@@ -39,6 +40,7 @@ static inline void begin(void) {
     copies_configure = configure;
     failures = answers = 0;
     wait_ms = 0;
+    disks_stay = false;
 }
 static inline void disks_free(int count) {
     for (int s = 0; s < count; s++) gated_disk_free(&disks[s]);
@@ -58,7 +60,7 @@ static inline void opens_again(uint64_t incarnation) {
 
 /* ---- looking ---- */
 
-static struct { uint64_t last, committed, peer, logged, held, begun, aheads; } at;
+static struct { uint64_t last, committed, peer, logged, held, begun, aheads, rests; } at;
 static inline void do_look_at(worker *w, void *ctx) {
     (void)ctx;
     const shard *s = here(w);
@@ -70,6 +72,8 @@ static inline void do_look_at(worker *w, void *ctx) {
     at.begun = l->epoch;
     at.held = s->held;
     at.aheads = w->log->wal.aheads;
+    const wal *g = &w->log->wal;
+    at.rests = list_empty(&w->log->behind) && (wal_is_idle(g) || (!g->write.base.under_way && !w->log->urgent));
 }
 static inline void look_at(int s) { visit_server(s, do_look_at, &(errand){ 0 }); }
 #define UNTIL_AT(server, e)                                                        \
@@ -82,7 +86,8 @@ static inline void up_alone(void) {
     server_up(OWNER, COPY_MEMORY);
     server_leads(OWNER, 1, 1);
     CHECK(server_serves(OWNER));
-    UNTIL_AT(OWNER, at.aheads == 2); /* the maker of files is at rest: what waits at a disk is the log */
+    /* The maker of files is at rest, and nothing is at the disk that what comes next could go with. */
+    UNTIL_AT(OWNER, at.aheads == 2 && at.rests);
     raw_up(&c, &servers[OWNER].r, CLIENT);
 }
 /* What would happen has had its turns. */

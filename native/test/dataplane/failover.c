@@ -162,7 +162,7 @@ static bool heal(void) {
 
 static void copies_are_equal(void) {
     const config *c = now_in_force();
-    for (int k = 0; k < HISTORY_KEYS; k++) {
+    for (int k = 0; k < HISTORY_ALL; k++) {
         char name[16];
         int n = snprintf(name, sizeof name, "key-%d", k);
         uint64_t hash = fkv_hash_key(&HASH_SEED, 0, name, (size_t)n);
@@ -174,13 +174,14 @@ static void copies_are_equal(void) {
             CHECK(!table_check(shard_at(t)->table));
             CHECK_EQ(table_committed(shard_at(t)->table, 0, name, (size_t)n, hash, &e), s);
             if (s != FKV_OK) continue;
+            CHECK_EQ(e.expiry_ms, of_owner.expiry_ms);
             CHECK(e.version == of_owner.version && e.value_bytes == of_owner.value_bytes);
             CHECK(memcmp(e.value, of_owner.value, e.value_bytes) == 0);
         }
     }
 }
 static void read_all(void) {
-    for (int k = 0; k < HISTORY_KEYS; k++) {
+    for (int k = 0; k < HISTORY_ALL; k++) {
         uint32_t number = life.history.count + 1;
         life_ask(&life.player[0], ASKED_GET, k, 2000 * MS);
         while (life.history.open) tick();
@@ -190,9 +191,10 @@ static void read_all(void) {
 
 /* ---- one life ---- */
 
-static void begin(uint64_t seed, bool durable, failover_counts *out) {
+static void begin(uint64_t seed, bool durable, bool bases, failover_counts *out) {
     memset(&life, 0, sizeof life);
     life.durable = durable;
+    life.bases = bases;
     life.seed = life.random = seed;
     life.counts = out;
     any(2);
@@ -225,8 +227,8 @@ static void finish(void) {
     life.counts->without_effect += life.history.without_effect;
 }
 
-void failover_live(uint64_t seed, failover_counts *out) {
-    begin(seed, false, out);
+static void live(uint64_t seed, bool bases, failover_counts *out) {
+    begin(seed, false, bases, out);
     live_for(LIFE_MS);
     if (!is_lost() && heal()) {
         read_all();
@@ -241,12 +243,22 @@ void failover_live(uint64_t seed, failover_counts *out) {
     finish();
 }
 
-void failover_live_durable(uint64_t seed, failover_counts *out) {
-    begin(seed, true, out);
-    live_for(1 + any(LIFE_MS));
+static void live_durable(uint64_t seed, bool bases, bool at_all, failover_counts *out) {
+    begin(seed, true, bases, out);
+    if (at_all) live_for(1 + any(LIFE_MS));
     life.heals = true;
     life_power_goes();
     clients_down();
     finish();
-    life_logs_have_all();
+    life_disks_have_all();
+}
+
+void failover_live(uint64_t seed, failover_counts *out) { live(seed, false, out); }
+void failover_live_durable(uint64_t seed, failover_counts *out) { live_durable(seed, false, true, out); }
+void failover_end_at_once(uint64_t seed, failover_counts *out) { live_durable(seed, false, false, out); }
+void failover_live_with_bases(uint64_t seed, bool durable, failover_counts *out) {
+    if (durable)
+        live_durable(seed, true, true, out);
+    else
+        live(seed, true, out);
 }

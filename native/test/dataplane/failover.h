@@ -11,11 +11,18 @@ typedef struct failover_counts {
     uint64_t answered, unknown, without_effect; /* requests */
     uint64_t large;                             /* of the answers: changes whose values fit no message of a link */
     uint64_t promotions, handovers, removals, joins, rejoins, additions, kills,
-        lost;      /* lost: lives that ended with the last copy in sync */
-    uint64_t logs; /* that were compared with what was answered */
+        lost;                /* lost: lives that ended with the last copy in sync */
+    uint64_t deposed;        /* owners that others replaced, and that went on as copies */
+    uint64_t logs;           /* that were compared with what was answered */
+    uint64_t from_snapshots; /* copies that came back, which were made of others' entries */
+    uint64_t bases, kept;    /* copies that began with what was there, and entries that they had already */
 } failover_counts;
 /* Lives one life, and adds what happened in it. Fails with a check, and says of which seed. */
 void failover_live(uint64_t seed, failover_counts *out);
 /* The same of a durable shard, until all servers lose their power: then its logs are looked at. */
 void failover_live_durable(uint64_t seed, failover_counts *out);
+/* The same of one whose servers lose their power before a client has asked anything. */
+void failover_end_at_once(uint64_t seed, failover_counts *out);
+/* Either, where copies may begin with what servers have of earlier ones. */
+void failover_live_with_bases(uint64_t seed, bool durable, failover_counts *out);
 #endif

@@ -1,8 +1,12 @@
 /* failover_clients.c: clients of failover.c: they ask for entries of a few keys, several at a time, and go where the config
  * says that they have heard of. */
 #include <stdio.h>
+#include "../fields_text.h"
 #include "../../dataplane/feed.h"
 #include "failover_life.h"
+
+/* By whichever clock: of the simulation, or of the machine when disks are looked at. */
+#define AGES_MS (FKV_TTL_MAX / 2)
 
 void life_route(player *p) {
     const config *c = &life.at[p->config];
@@ -25,7 +29,11 @@ static void got(void *ctx, lookup_get *g) {
     lookup_release(g);
 }
 static void changed(void *user, session_answer *a) {
-    ended(user, a->status, a->replied ? a->reply.version : 0, NULL, 0);
+    slot *at = user;
+    uint64_t result = a->reply.expiry_ms;
+    bool tail = history_is_tail(life.history.all[at->number].key);
+    ended(at, a->status, a->replied ? a->reply.version : 0, tail ? (const uint8_t *)&result : NULL,
+          tail ? sizeof result : 0);
 }
 
 void life_player_up(uint32_t i) {
@@ -73,8 +81,9 @@ void life_ask(player *p, asked_kind kind, int key, uint64_t patience_ns) {
     uint32_t key_bytes = (uint32_t)snprintf(name, sizeof name, "key-%d", key);
     uint64_t now = fkv_now_ns(), deadline = now + patience_ns;
     bool writes = kind == ASKED_PUT || kind == ASKED_CAS;
-    uint32_t bytes = writes ? some_bytes() : 0;
-    uint64_t expected = life.history.floor[key].version;
+    uint32_t bytes = writes ? some_bytes() : kind == ASKED_APPEND ? sizeof(uint32_t) : 0;
+    bool of_field = kind == ASKED_INCREMENT_FIELD;
+    uint64_t expected = kind == ASKED_CAS ? life.history.floor[key].version : kind == ASKED_INCREMENT || of_field;
     at->number = history_begin(&life.history, kind, key, bytes);
     fkv_status s;
     if (kind == ASKED_GET) {
@@ -82,16 +91,24 @@ void life_ask(player *p, asked_kind kind, int key, uint64_t patience_ns) {
         lookup_key k = { .bytes = (uint8_t *)name, .count = key_bytes };
         s = lookup_start(p->l, &k, now, deadline, at, &g);
     } else {
-        if (writes) history_value(at->number, bytes, value);
+        if (bytes) history_value(at->number, bytes, value);
+        if (of_field) bytes = fields_of("n", value);
         uint64_t id;
-        session_ask q = { .op = kind == ASKED_PUT   ? FKV_OP_PUT
-                                : kind == ASKED_CAS ? FKV_OP_CAS
-                                                    : FKV_OP_DELETE,
+        static const fkv_op ops[] = { [ASKED_PUT] = FKV_OP_PUT,
+                                      [ASKED_DELETE] = FKV_OP_DELETE,
+                                      [ASKED_CAS] = FKV_OP_CAS,
+                                      [ASKED_APPEND] = FKV_OP_APPEND,
+                                      [ASKED_INCREMENT] = FKV_OP_INCREMENT,
+                                      [ASKED_TOUCH] = FKV_OP_TOUCH,
+                                      [ASKED_INCREMENT_FIELD] = FKV_OP_INCREMENT_FIELD };
+        session_ask q = { .op = ops[kind],
+                          .codec = of_field ? FKV_CODEC_FIELDS : 0,
                           .key = (uint8_t *)name,
                           .key_bytes = key_bytes,
                           .value = value,
                           .value_bytes = bytes,
-                          .expected = kind == ASKED_CAS ? expected : 0,
+                          .expected = expected,
+                          .ttl_ms = kind == ASKED_TOUCH && any(2) ? AGES_MS : 0,
                           .deadline_ns = deadline,
                           .done = changed,
                           .user = at };
@@ -100,8 +117,20 @@ void life_ask(player *p, asked_kind kind, int key, uint64_t patience_ns) {
     if (s != FKV_OK) ended(at, s, 0, NULL, 0);
 }
 
+static void ask_of_tail(player *p, uint64_t patience_ns) {
+    static const asked_kind grow[] = { ASKED_APPEND, ASKED_INCREMENT, ASKED_INCREMENT_FIELD };
+    int key = any(2) ? HISTORY_LIST : life.history.count % 2 ? HISTORY_COUNTER : HISTORY_HASH;
+    asked_kind grows = grow[key - HISTORY_LIST];
+    uint32_t what = any(8);
+    life_ask(p, what == 0 ? ASKED_TOUCH : what < 3 ? ASKED_GET : grows, key, patience_ns);
+}
+
 void life_ask_something(player *p) {
     static const asked_kind kinds[] = { ASKED_GET, ASKED_GET, ASKED_GET, ASKED_PUT,
                                         ASKED_PUT, ASKED_PUT, ASKED_CAS, ASKED_DELETE };
-    life_ask(p, kinds[any(8)], (int)any(HISTORY_KEYS), (20 + any(any(4) ? 150 : 1500)) * MS);
+    uint64_t patience_ns = (20 + any(any(4) ? 150 : 1500)) * MS;
+    if (any(4) == 0)
+        ask_of_tail(p, patience_ns);
+    else
+        life_ask(p, kinds[any(8)], (int)any(HISTORY_KEYS), patience_ns);
 }

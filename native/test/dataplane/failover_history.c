@@ -5,7 +5,11 @@
 
 uint32_t history_begin(history *h, asked_kind kind, int key, uint32_t bytes) {
     CHECK(h->count + 1 < HISTORY_ASKED);
-    h->all[++h->count] = (asked){ .kind = kind, .key = key, .bytes = bytes, .floor = h->floor[key] };
+    h->all[++h->count] = (asked){ .kind = kind, .key = key, .bytes = bytes };
+    if (history_is_tail(key))
+        history_tail_begin(h, &h->all[h->count]);
+    else
+        h->all[h->count].floor = h->floor[key];
     h->open++;
     return h->count;
 }
@@ -76,7 +80,9 @@ void history_end(history *h, uint32_t number, fkv_status s, uint64_t version, co
     }
     h->unknown += a->end == ASKED_UNKNOWN;
     h->without_effect += a->end == ASKED_WITHOUT_EFFECT;
-    if (s == FKV_OK && a->kind == ASKED_GET)
+    if (history_is_tail(a->key))
+        history_tail_end(h, number, s, version, value, bytes);
+    else if (s == FKV_OK && a->kind == ASKED_GET)
         found(h, a, version, value, bytes);
     else if (s == FKV_OK)
         made(h, a, version);
@@ -98,6 +104,7 @@ static int by_version(const void *a, const void *b) {
 void history_check(history *h) {
     static uint64_t versions[HISTORY_ASKED];
     uint32_t n = 0;
+    history_tail_check(h);
     CHECK_EQ(h->open, 0);
     for (uint32_t i = 1; i <= h->count; i++)
         if (h->all[i].kind != ASKED_GET && h->all[i].version) versions[n++] = h->all[i].version;

@@ -18,13 +18,14 @@ static bool knows(uint32_t owner, const config *c) {
 
 static uint32_t list_entries(uint32_t owner, uint8_t *to) {
     uint32_t at = 0;
-    for (int k = 0; k < HISTORY_KEYS; k++) {
+    for (int k = 0; k < HISTORY_ALL; k++) {
         char name[16];
         size_t n = (size_t)snprintf(name, sizeof name, "key-%d", k);
         table_entry e;
         uint64_t hash = fkv_hash_key(&HASH_SEED, 0, name, n);
         if (table_committed(shard_at(owner)->table, 0, name, n, hash, &e) != FKV_OK) continue;
         fkv_scan_entry s = { .version = e.version,
+                             .expiry_ms = e.expiry_ms,
                              .value_bytes = e.value_bytes,
                              .user_flags = e.user_flags,
                              .key_bytes = e.key_bytes,
@@ -58,11 +59,44 @@ static void ignored(void *ctx, fkv_status s, void *result) {
     free(result);
 }
 
+/* Of what is listed, all that the table does not have. */
+static uint32_t compare(node *n, uint8_t *entries, uint32_t bytes) {
+    bool same[HISTORY_ALL], compared = false;
+    uint64_t version[HISTORY_ALL];
+    fkv_scan_entry e;
+    const uint8_t *key, *value;
+    dataplane_page page = {
+        .entries = entries, .bytes = bytes, .to = (uint64_t)1 << 32, .same = same, .version = version
+    };
+    for (uint32_t at = 0; wire_next_scan_entry(entries, bytes, &at, &e, &key, &value);) page.count++;
+    dataplane_compare(n->d, 0, &page, done, &compared);
+    while (!compared) life_node_turn(n);
+    uint32_t left = 0;
+    for (uint32_t at = 0, before = 0, i = 0; wire_next_scan_entry(entries, bytes, &at, &e, &key, &value); i++) {
+        if (!same[i]) {
+            memmove(entries + left, entries + before, at - before);
+            left += at - before;
+        }
+        life.counts->kept += same[i];
+        before = at;
+    }
+    life.counts->bases++;
+    return left;
+}
+
+static uint64_t opens(uint32_t s) {
+    node *n = &life.node[s];
+    if (!n->base) return life_opens(s, life.at[n->config].epoch);
+    n->left = n->closed = n->leads = n->serves = n->asked = n->required = n->unknown = false;
+    return n->id;
+}
+
 static void begin(uint32_t s, uint32_t owner) {
-    static uint8_t entries[HISTORY_KEYS * (HISTORY_VALUE + 100)];
+    static uint8_t entries[HISTORY_ALL * (HISTORY_VALUE + 100)];
     node *n = &life.node[s], *o = &life.node[owner];
-    bool imported = false;
-    uint64_t id = life_opens(s, life.at[n->config].epoch);
+    bool imported = false, base = n->base;
+    uint64_t id = opens(s);
+    n->base = false;
     life_node_turn(o); /* what is ready takes effect */
     shard *from = shard_at(owner);
     if (!from || shard_status(o->w, from) != FKV_OK || copies_join(from, id) != FKV_OK) {
@@ -79,6 +113,11 @@ static void begin(uint32_t s, uint32_t owner) {
                           .sequence = q.list,
                           .sequences = q.count };
     uint32_t bytes = list_entries(owner, entries);
+    if (base) bytes = compare(n, entries, bytes);
+    if (base && any(8) == 0) {
+        life_leaves(s); /* in the middle */
+        return;
+    }
     dataplane_import(n->d, 0, entries, bytes, done, &imported);
     while (!imported) life_node_turn(n);
     char text[32];
@@ -120,7 +159,7 @@ static void ask_for(uint32_t s, uint32_t owner) {
             life_propose(KEEP, owner, s); /* what was lost is known to be lost */
     } else if (n->gone) {
         if (standing != REPLICA_NONE) dataplane_drop_copy(o->d, 0, n->id, ignored, NULL);
-    } else if (standing == REPLICA_NONE) {
+    } else if (standing == REPLICA_NONE || (standing == REPLICA_JOINS && n->unknown)) {
         life_leaves(s); /* what it would need is gone: it begins anew */
     } else if (standing == REPLICA_JOINS && !n->required) {
         wish *w = malloc(sizeof *w);
@@ -136,6 +175,6 @@ void life_join(uint32_t s) {
     if (c->owner == s || has_copy(c, s) || !knows(c->owner, c)) return;
     if (n->gone || (runs(s) && !n->left))
         ask_for(s, c->owner);
-    else if (runs(s) && n->closed && !life.durable && any(4) == 0) /* what is copied would be in no log */
+    else if (runs(s) && n->closed && any(4) == 0)
         begin(s, c->owner);
 }

@@ -33,14 +33,17 @@ typedef struct node {
     worker *w;
     uint64_t id;        /* of the copy that it has, or had last: each has another */
     bool gone, left;    /* left: it has no copy */
-    bool closed;        /* the shard, too */
+    bool closed;        /* the shard, too, or its table is a base */
+    bool base;          /* it is */
     uint64_t stands_ns; /* until then it takes no turn */
     uint32_t config;    /* that it has applied */
-    bool leads, serves, asked;
+    bool leads, serves, asked, steps_down;
+    bool unknown; /* its owner knows nothing of its copy, or has not kept what that lacks */
     enum { NOT_HANDING, HANDING, HANDED } hands; /* HANDED: the metadata is asked, in config handed_in */
     uint32_t heir, handed_in;
     bool required;                  /* its owner was asked to require its copy, which is not proposed yet */
     memory_disk disk;               /* of a durable life */
+    bool empty;                     /* when the power went, its copy had no record yet: nor need its disk have one */
     uint64_t proposed_ns, hears_ns; /* hears_ns: when of the next config; 0: not drawn */
 } node;
 typedef struct slot {
@@ -65,6 +68,7 @@ typedef struct life_state {
     history history;
     failover_counts *counts;
     bool durable;
+    bool bases; /* copies that are given up may be bases of the next */
     bool heals;
     uint64_t mend_ns[SERVERS][SERVERS]; /* [s][s]: it is cut off from all; 0: not */
 } life_state;
@@ -83,17 +87,18 @@ static inline bool has_copy(const config *c, uint32_t s) { return c->copies >> s
 
 /* failover_servers.c: what a server does that has heard of a config. */
 void life_node_up(uint32_t s);
+void life_node_starts(uint32_t s, const dataplane_listen *listen); /* NULL: it listens nowhere */
 void life_node_turn(node *n);
 uint64_t life_opens(uint32_t s, uint32_t epoch); /* the shard, as nobody's; returns the id of its copy */
 void life_first_copies(void);                    /* of the first config, without entries */
 void life_apply(uint32_t s);                     /* it hears of the next config */
 void life_try_to_serve(uint32_t s);
-void life_leaves(uint32_t s);
+void life_leaves(uint32_t s); /* its copy is given up */
 
-/* failover_power.c: all servers lose their power; when they are freed: what was answered or READ is in the logs of all
- * copies in sync. */
+/* failover_power.c: all servers lose their power; when they are freed: what was answered or READ is on the disk of each copy
+ * in sync. */
 void life_power_goes(void);
-void life_logs_have_all(void);
+void life_disks_have_all(void);
 
 /* failover_metadata.c: what is decided there, and what servers ask it for. */
 void life_propose(proposal_kind kind, uint32_t by, uint32_t server);

@@ -27,6 +27,7 @@ static void decide(const proposal *p) {
     case PROMOTE:
         if (!has_copy(c, p->server) || c->owner == p->server) return;
         next.copies &= ~(1u << c->owner);
+        if (any(4)) next.joining |= 1u << c->owner;
         next.owner = p->server;
         next.epoch++;
         life.counts->promotions++;
@@ -54,7 +55,7 @@ static void decide(const proposal *p) {
         life.counts->handovers++;
         break;
     }
-    if (next.epoch != c->epoch) next.joining = 0; /* the next owner knows the copies in sync */
+    next.joining &= ~(1u << next.owner);
     next.handed = next.epoch == c->epoch ? c->handed : p->kind >= HAND_OVER;
     life.at[++life.last] = next;
 }

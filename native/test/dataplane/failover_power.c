@@ -1,21 +1,32 @@
-/* failover_power.c: the end of a durable life of failover.c: all servers lose their power at once. Nothing is read back
- * into tables here: the logs themselves are compared with what clients have seen. */
+/* failover_power.c: the end of a durable life of failover.c: all servers lose their power at once. The logs themselves are
+ * compared with what clients have seen, and so is the copy that each server makes of its disk. */
+#include "../../log/snapshot_file.h"
 #include "failover_life.h"
 #include "logged.h"
+#include <stdio.h>
 #include <string.h>
 
 static logged logs[SERVERS];
 
 void life_power_goes(void) {
-    for (uint32_t s = 0; s < SERVERS; s++) life.node[s].disk.off = true;
+    for (uint32_t s = 0; s < SERVERS; s++) {
+        const backup *b = copy_at(s);
+        life.node[s].disk.off = true;
+        life.node[s].empty = b && b->place.prepared == 0 && shard_at(s)->replica.last == 0;
+    }
 }
 
-static void read_log(uint32_t s, uint64_t copy) {
+static void read_log(uint32_t s) {
     memory_disk *d = &life.node[s].disk;
     wal_identity of = { .instance = s };
-    memory_disk_on(d);
-    logged_read(&d->table, &of, 0, copy, &logs[s]);
+    logged_read(&d->table, &of, 0, life.node[s].id, &logs[s]);
     CHECK_EQ(logs[s].base, 0);
+}
+/* It was made of what another server had, and of its log some may be given back. */
+static bool has_snapshot(uint32_t s) {
+    char name[WAL_NAME_MAX];
+    snapshot_name(name, 0, life.node[s].id);
+    return memory_disk_file(&life.node[s].disk, name);
 }
 
 /* Every change that was answered, or that a GET has returned. */
@@ -43,15 +54,60 @@ static void are_the_same(const logged *a, const logged *b) {
     }
 }
 
-void life_logs_have_all(void) {
+/* As the only copy, which takes all that it has for committed. Returns what it is then; id 0: it had nothing. */
+static dataplane_recovered comes_back_with_what_was_seen(uint32_t s) {
+    static history as_it_was;
+    node *n = &life.node[s];
+    uint32_t count;
+    life_node_starts(s, NULL);
+    const dataplane_recovered *found = dataplane_get_recovered(n->d, &count);
+    if (count == 0 && n->empty) {
+        dataplane_destroy(n->d);
+        return (dataplane_recovered){ 0 };
+    }
+    const dataplane_recovered r = *found;
+    CHECK(count == 1 && r.id == n->id);
+    if (!r.whole) check_failed(__FILE__, __LINE__, r.why);
+    backup_commit(copy_at(s), r.prepared);
+    as_it_was = life.history;
+    for (int k = 0; k < HISTORY_ALL; k++) {
+        char name[16];
+        size_t bytes = (size_t)snprintf(name, sizeof name, "key-%d", k);
+        table_entry e = { 0 };
+        uint64_t hash = fkv_hash_key(&HASH_SEED, 0, name, bytes);
+        fkv_status status = table_committed(shard_at(s)->table, 0, name, bytes, hash, &e);
+        history_end(&life.history, history_begin(&life.history, ASKED_GET, k, 0), status, e.version, e.value,
+                    e.value_bytes);
+    }
+    life.history = as_it_was; /* others may have less that nobody has seen */
+    dataplane_destroy(n->d);
+    return r;
+}
+
+/* Its log alone has it, too. */
+static void log_has_what_was_seen(uint32_t s, const dataplane_recovered *r) {
+    read_log(s);
+    has_what_was_seen(&logs[s]);
+    CHECK(r->epoch == logs[s].epoch && r->prepared == logs[s].last);
+    for (uint32_t t = 0; t < s; t++)
+        if (logs[t].begun) are_the_same(&logs[s], &logs[t]);
+    life.counts->logs++;
+}
+
+void life_disks_have_all(void) {
     const config *c = now_in_force();
+    memset(logs, 0, sizeof logs);
     for (uint32_t s = 0; s < SERVERS; s++) {
         if (!has_copy(c, s)) continue;
-        read_log(s, c->id[s]);
-        has_what_was_seen(&logs[s]);
-        for (uint32_t t = 0; t < s; t++)
-            if (has_copy(c, t)) are_the_same(&logs[s], &logs[t]);
-        life.counts->logs++;
+        life.node[s].id = c->id[s];
+        memory_disk_on(&life.node[s].disk);
+        dataplane_recovered r = comes_back_with_what_was_seen(s);
+        if (r.id == 0)
+            has_what_was_seen(&logs[s]); /* nothing was */
+        else if (has_snapshot(s))
+            life.counts->from_snapshots++;
+        else
+            log_has_what_was_seen(s, &r);
     }
     for (uint32_t s = 0; s < SERVERS; s++) memory_disk_free(&life.node[s].disk);
 }

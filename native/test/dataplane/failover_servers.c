@@ -18,6 +18,7 @@ void life_node_turn(node *n) {
     helper_drain(&n->d->huge);
     if (life.durable && any(3)) durable_drain(n->w);
     if (life.durable && any(3)) helper_drain(&n->d->maker);
+    if (life.durable && any(3)) helper_drain(&n->d->snapshots);
     worker_turn(n->w);
 }
 
@@ -28,15 +29,18 @@ static void opened(void *ctx, fkv_status s, void *result) {
 }
 
 static void noticed(void *ctx, uint32_t shard, uint64_t copy, dataplane_copy_event what) {
-    (void)ctx, (void)shard, (void)copy;
+    node *n = ctx;
+    (void)shard;
     CHECK(what != DATAPLANE_COPY_DAMAGED);
+    n->unknown |= what == DATAPLANE_COPY_UNKNOWN && copy == n->id;
 }
 
-void life_node_up(uint32_t s) {
+static bool recovers(void *ctx, uint32_t shard, uint64_t copy) { return shard == 0 && copy == ((const node *)ctx)->id; }
+
+/* With what is on its disk, if it has one. */
+void life_node_starts(uint32_t s, const dataplane_listen *listen) {
     node *n = &life.node[s];
-    char address[32], why[256];
-    snprintf(address, sizeof address, "sim:server-%u", s);
-    dataplane_listen listen = { FAB_SIM, 0, address };
+    char why[256];
     dataplane_config c = { .server_incarnation = 10 + s,
                            .hash_seed = HASH_SEED,
                            .ticket_secret = SECRET,
@@ -50,30 +54,44 @@ void life_node_up(uint32_t s) {
                            .dedup_bytes = 1 << 20,
                            .scrub_ms = 1,
                            .on_copy = noticed,
-                           .listen = &listen,
-                           .listens = 1 };
-    *n = (node){ .config = 1, .left = true, .closed = true };
-    if (life.durable) {
-        memory_disk_init(&n->disk, life.seed + s, 4096);
-        c.log = (dataplane_log){
-            .disk = &n->disk.table, .instance = s, .file_bytes = LOG_FILE, .buffer_bytes = LOG_BUFFER
-        };
-    }
+                           .ctx = n,
+                           .listen = listen,
+                           .listens = listen != NULL };
+    if (life.durable)
+        c.log = (dataplane_log){ .disk = &n->disk.table,
+                                 .instance = s,
+                                 .file_bytes = LOG_FILE,
+                                 .buffer_bytes = LOG_BUFFER,
+                                 .chunk_bytes = ITEM_CHUNK_MIN,
+                                 .shard_memory_bytes = MEMORY,
+                                 .recovers = recovers,
+                                 .ctx = n };
     CHECK_EQ(dataplane_create(&c, &n->d), FKV_OK);
     n->d->c.replica_lease_ms = LEASE_MS; /* shorter than a server may say */
     n->d->stepped = true;
-    CHECK_EQ(dataplane_start(n->d, why, sizeof why), FKV_OK);
+    if (dataplane_start(n->d, why, sizeof why) != FKV_OK) check_failed(__FILE__, __LINE__, why);
     n->w = n->d->worker[0];
 }
+
+void life_node_up(uint32_t s) {
+    node *n = &life.node[s];
+    char address[32];
+    snprintf(address, sizeof address, "sim:server-%u", s);
+    *n = (node){ .config = 1, .left = true, .closed = true };
+    if (life.durable) memory_disk_init(&n->disk, life.seed + s, 4096);
+    life_node_starts(s, &(dataplane_listen){ FAB_SIM, 0, address });
+}
+
+static uint64_t next_id(uint32_t s) { return 1000 + 100 * ++life.copies_made + s; }
 
 uint64_t life_opens(uint32_t s, uint32_t epoch) {
     node *n = &life.node[s];
     bool open = false;
-    n->id = 1000 + 100 * ++life.copies_made + s;
+    n->id = next_id(s);
     dataplane_shard o = { .epoch = epoch, .incarnation = n->id, .memory_bytes = MEMORY, .durable = life.durable };
     dataplane_open_shard(n->d, &o, opened, &open);
     while (!open) life_node_turn(n);
-    n->left = n->closed = n->leads = n->serves = n->asked = n->required = false;
+    n->left = n->closed = n->leads = n->serves = n->asked = n->required = n->unknown = false;
     return n->id;
 }
 
@@ -113,11 +131,29 @@ static void closed(void *ctx, fkv_status s, void *result) {
     free(result);
     n->closed = true;
 }
+static void base_kept(void *ctx, fkv_status s, void *result) {
+    node *n = ctx;
+    free(result);
+    n->closed = n->base = s == FKV_OK;
+    if (s != FKV_OK && s != FKV_CLOSED) dataplane_close_shard(n->d, 0, closed, n); /* it leads, or steps down */
+}
 void life_leaves(uint32_t s) {
     node *n = &life.node[s];
     n->left = true;
     n->leads = n->serves = false;
-    dataplane_close_shard(n->d, 0, closed, n);
+    if (!life.bases || any(3) == 0) {
+        dataplane_close_shard(n->d, 0, closed, n);
+        return;
+    }
+    n->id = next_id(s);
+    dataplane_keep_base(n->d, 0, n->id, base_kept, n);
+}
+
+static void stepped_down(void *ctx, fkv_status status, void *result) {
+    node *n = ctx;
+    free(result);
+    n->steps_down = false;
+    if (status == FKV_OK) follow((uint32_t)(n - life.node), life.at[n->config].owner);
 }
 
 /* The server hears of the next config, and does what it says. */
@@ -130,16 +166,21 @@ void life_apply(uint32_t s) {
     CHECK(!has_copy(c, s) || c->id[s] == n->id);
     life_handed_over(s, c);
     bool again = (c->joining >> s & 1) && c->id[s] == n->id;
-    bool joins = !has_copy(c, s) && c->epoch == before->epoch && (again || !has_copy(before, s));
+    bool joins = !has_copy(c, s) && (again || (c->epoch == before->epoch && !has_copy(before, s)));
     if (c->owner == s && n->leads) {
         replicate_configure(shard_at(s), &r);
     } else if (c->owner == s) {
         if (c->handed) replica_handed(&copy_at(s)->place, c->epoch);
         replicate_lead(shard_at(s), &r);
         n->leads = true;
+    } else if (n->leads && again && n->serves) {
+        n->leads = n->serves = false;
+        n->steps_down = true;
+        life.counts->deposed++;
+        dataplane_step_down(n->d, 0, n->id, stepped_down, n);
     } else if (n->leads || (!has_copy(c, s) && !joins)) {
         life_leaves(s);
-    } else {
+    } else if (!n->steps_down) {
         replica_resume(&copy_at(s)->place);
         if (!copy_at(s)->uplink || c->owner != before->owner) follow(s, c->owner);
     }

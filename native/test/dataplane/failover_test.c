@@ -1,9 +1,17 @@
 /* failover_test.c: a few lives of a replicated shard in simulated time (failover.h); failover_seeds_test.c has more. */
 #include "failover_seeds.h"
 
+TEST(a_copy_without_any_record_need_not_come_back) {
+    failover_counts n = { 0 };
+    failover_end_at_once(check_seed(), &n);
+    CHECK_EQ(n.answered, 0);
+}
+
 int main(int argc, char **argv) {
     failover_lives = 40;
     RUN(nothing_that_was_answered_or_read_is_lost);
-    RUN(what_was_answered_or_read_is_in_the_logs_of_all_copies_when_all_lose_their_power);
+    RUN(what_was_answered_or_read_comes_back_with_each_copy_when_all_lose_their_power);
+    RUN(nothing_is_lost_or_comes_back_where_copies_begin_with_what_is_there);
+    RUN(a_copy_without_any_record_need_not_come_back);
     return check_end(argc, argv);
 }

@@ -1,5 +1,7 @@
 /* gated_disk.c: see gated_disk.h. */
 #include "gated_disk.h"
+#include <errno.h>
+#include <string.h>
 #include "../../base/list.h"
 
 static gated_disk *enter(disk *t) {
@@ -14,6 +16,8 @@ static int leave(gated_disk *d, int result) {
 
 static int gated_open(disk *t, const char *name, disk_mode mode) {
     gated_disk *d = enter(t);
+    bool refused = d->refused && mode == DISK_CREATE && strncmp(name, d->refused, strlen(d->refused)) == 0;
+    if (refused) return leave(d, -ENOSPC);
     return leave(d, d->under.table.open(&d->under.table, name, mode));
 }
 static void gated_close(disk *t, int file) {
@@ -51,7 +55,9 @@ static int gated_remove(disk *t, const char *name) {
 }
 static int gated_sync_directory(disk *t) {
     gated_disk *d = enter(t);
-    return leave(d, d->under.table.sync_directory(&d->under.table));
+    int e = d->directory;
+    d->directory = 0;
+    return leave(d, e != 0 ? e : d->under.table.sync_directory(&d->under.table));
 }
 static int gated_list(disk *t, void (*each)(void *arg, const char *name), void *arg) {
     gated_disk *d = enter(t);
@@ -102,6 +108,16 @@ void gated_disk_on(gated_disk *d) { memory_disk_on(&d->under); }
 void gated_disk_fill(gated_disk *d, bool full) {
     enter(&d->table);
     d->under.full_from = full ? 1 : 0;
+    leave(d, 0);
+}
+void gated_disk_refuse(gated_disk *d, const char *beginning) {
+    enter(&d->table);
+    d->refused = beginning;
+    leave(d, 0);
+}
+void gated_disk_fail_directory(gated_disk *d, int error) {
+    enter(&d->table);
+    d->directory = error;
     leave(d, 0);
 }
 void gated_disk_fail(gated_disk *d, int error) {

@@ -13,6 +13,8 @@ typedef struct gated_disk {
     bool holds;
     uint32_t passes;  /* of them: may go on, 0 or 1 */
     uint32_t waiting; /* syncs that are held up */
+    const char *refused;
+    int directory; /* what its next sync answers */
 } gated_disk;
 
 void gated_disk_init(gated_disk *d, uint64_t seed);
@@ -27,5 +29,8 @@ void gated_disk_off(gated_disk *d);
 void gated_disk_on(gated_disk *d);
 /* There is no space for new files from now on, or there is. */
 void gated_disk_fill(gated_disk *d, bool full);
-void gated_disk_fail(gated_disk *d, int error); /* the next operation fails so */
+/* There is no space for files whose names begin so; NULL: there is. */
+void gated_disk_refuse(gated_disk *d, const char *beginning);
+void gated_disk_fail_directory(gated_disk *d, int error); /* its next sync fails so */
+void gated_disk_fail(gated_disk *d, int error);           /* the next operation fails so */
 #endif

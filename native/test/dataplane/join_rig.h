@@ -13,6 +13,7 @@ typedef struct node {
     bool runs;
     pthread_mutex_t lock; /* of the next two */
     struct {
+        uint32_t shard;
         uint64_t id;
         dataplane_copy_event what;
     } event[EVENTS];
@@ -21,6 +22,8 @@ typedef struct node {
     uint32_t epoch;
     shard_copy *copy;
     rig_call caught_up, followed;
+    bool base;               /* its table has entries of before */
+    shard_copy_stats copied; /* by the last copy that followed */
 } node;
 
 /* Set before servers come up. */
@@ -29,6 +32,7 @@ static bool join_encrypted;
 static uint32_t join_slow_ms; /* 0: the default */
 static uint32_t join_lease_ms = LEASE_MS;
 static uint64_t join_memory = JOIN_MEMORY;
+static void (*join_configure)(int s, rig *r); /* or NULL: what else is said of a server */
 
 static node nodes[NODES];
 static uint32_t number; /* of the shard of "alpha"; main sets it */
@@ -37,14 +41,20 @@ static inline uint64_t id_of(int s) { return UINT64_MAX - (uint64_t)s; }
 
 static inline void node_event(void *ctx, uint32_t shard, uint64_t id, dataplane_copy_event what) {
     node *n = ctx;
-    CHECK_EQ(shard, number);
+    bool repeats = what == DATAPLANE_COPY_UNKNOWN || what == DATAPLANE_COPY_REFUSED; /* as often as it asks */
+    bool said = false;
     pthread_mutex_lock(&n->lock);
-    CHECK(n->events < EVENTS);
-    n->event[n->events].id = id;
-    n->event[n->events++].what = what;
+    for (uint32_t i = 0; i < n->events && repeats && !said; i++)
+        said = n->event[i].shard == shard && n->event[i].id == id && n->event[i].what == what;
+    CHECK(said || n->events < EVENTS);
+    if (!said) {
+        n->event[n->events].shard = shard;
+        n->event[n->events].id = id;
+        n->event[n->events++].what = what;
+    }
     pthread_mutex_unlock(&n->lock);
 }
-/* Waits for an event about the copy at another node, and takes it. */
+/* Waits for an event about the shard's copy at another node, and takes it. */
 static inline void node_expects(int s, int copy, dataplane_copy_event what) {
     node *n = &nodes[s];
     uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
@@ -52,15 +62,14 @@ static inline void node_expects(int s, int copy, dataplane_copy_event what) {
         CHECK(fkv_now_ns() < until);
         pthread_mutex_lock(&n->lock);
         for (uint32_t i = 0; i < n->events && !found; i++) {
-            found = n->event[i].id == id_of(copy) && n->event[i].what == what;
+            found = n->event[i].shard == number && n->event[i].id == id_of(copy) && n->event[i].what == what;
             if (found) n->event[i] = n->event[--n->events];
         }
         pthread_mutex_unlock(&n->lock);
     }
 }
 
-/* With the shard open, in this epoch. */
-static inline void node_up(int s, uint32_t epoch) {
+static inline void node_starts(int s, uint32_t epoch) {
     node *n = &nodes[s];
     *n = (node){ .lock = PTHREAD_MUTEX_INITIALIZER, .epoch = epoch };
     rig_init(&n->r, join_over, NULL);
@@ -72,14 +81,23 @@ static inline void node_up(int s, uint32_t epoch) {
     n->r.config.client_quota = 4096;
     n->r.config.on_copy = node_event;
     n->r.config.ctx = n;
+    if (join_configure) join_configure(s, &n->r);
     rig_start(&n->r);
     n->runs = true;
-    CHECK_EQ(rig_open_shard(&n->r, number, 0, join_memory, NULL), FKV_OK);
+}
+/* With the shard open, in this epoch. */
+static inline void node_up(int s, uint32_t epoch) {
+    node_starts(s, epoch);
+    CHECK_EQ(rig_open_shard(&nodes[s].r, number, 0, join_memory, NULL), FKV_OK);
 }
 static inline void node_stops_copying(int s) {
     node *n = &nodes[s];
-    if (n->copy) shard_copy_stop(n->copy);
+    if (!n->copy) return;
+    shard_copy_stop(n->copy);
     n->copy = NULL;
+    if (n->followed.result) n->copied = *(shard_copy_stats *)n->followed.result;
+    free(n->followed.result);
+    n->followed.result = NULL;
 }
 static inline void node_dies(int s) {
     node_stops_copying(s);
@@ -144,6 +162,13 @@ static inline fkv_status node_requires(int s, uint64_t id, uint64_t *lsn) {
     free(c.result);
     return status;
 }
+static inline fkv_status node_keeps_base(int s) {
+    rig_call c;
+    rig_call_init(&c);
+    dataplane_keep_base(plane(s), number, id_of(s), rig_done, &c);
+    nodes[s].base = true;
+    return rig_wait(&c);
+}
 static inline void node_follows(int s, int owner) {
     dataplane_owner_address a = { join_over, dataplane_address(plane(owner), 0) };
     rig_call c;
@@ -166,7 +191,8 @@ static inline void copy_begins(int s, int owner) {
                             .server_incarnation = nodes[owner].r.config.server_incarnation,
                             .epoch = nodes[owner].epoch,
                             .incarnation = nodes[owner].incarnation,
-                            .copy = id_of(s) };
+                            .copy = id_of(s),
+                            .base = n->base };
     c.pass = raw_pass(900 + (uint64_t)s, FKV_TICKET_READ | FKV_TICKET_COPY);
     rig_call_init(&n->caught_up);
     rig_call_init(&n->followed);
@@ -218,8 +244,8 @@ enum { LOAD_KEYS = 300, LOAD_AT_ONCE = 24 };
 typedef struct load {
     raw c;
     pthread_t thread;
-    bool stop; /* atomic */
-    uint64_t seed, made;
+    bool stop;                 /* atomic */
+    uint64_t seed, made;       /* made: atomic */
     uint32_t value[LOAD_KEYS]; /* that was answered last; 0: none */
 } load;
 
@@ -233,7 +259,7 @@ static inline void *load_main(void *arg) {
             l->seed = l->seed * 6364136223846793005u + 1442695040888963407u;
             of[i] = (uint32_t)(l->seed >> 33) % LOAD_KEYS;
             bool removes = l->seed >> 61 == 0;
-            now[i] = removes ? 0 : (uint32_t)++l->made;
+            now[i] = removes ? 0 : (uint32_t)__atomic_add_fetch(&l->made, 1, __ATOMIC_RELAXED);
             key_at(of[i], key);
             if (removes) {
                 fkv_request q = raw_request(&l->c, FKV_OP_DELETE, key);

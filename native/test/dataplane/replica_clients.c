@@ -82,6 +82,7 @@ static void make(const machine *m, world *x, int s, uint32_t number) {
     }
     uint64_t lsn = replica_draw(&v->owner);
     v->log[lsn - 1] = (record){ number, v->owner.epoch };
+    world_buffers(m, v);
     x->change[number - 1].copy[s] = 0;
     replica_commit(&v->owner);
     world_reach(m, x, s, "prepares change", number);
@@ -95,12 +96,17 @@ static void answered(const machine *m, world *x, int s, uint32_t number, uint32_
         world_wrong(m, s, "answers otherwise than before change", number);
 }
 
+/* What is answered early may be lost, so nothing is answered when another one may lead: a lease, without its time. */
+static bool may_answer(const machine *m, const world *x, int s) {
+    return !m->set->early || m->wrong->answers_late || x->entry[x->config].owner == id_of(x, s);
+}
+
 static void take(const machine *m, const world *x, int s, uint32_t number) {
     world n = *x;
     server *v = &n.server[s];
     change *c = &n.change[number - 1];
     if (v->role == OWNER && !v->serving) return; /* it waits */
-    if (v->role != OWNER || world_right(m, v) <= x->now) {
+    if (v->role != OWNER || world_right(m, v) <= x->now || !may_answer(m, x, s)) {
         refuse(m, &n, s, number);
         return;
     }
@@ -126,10 +132,10 @@ void step_request(const machine *m, const world *x, int s) {
         if (x->change[i - 1].copy[s]) take(m, x, s, i);
 }
 
-/* An answer is given however late it is: it is true. */
+/* An answer is given however late it is: it is true, unless it is early. */
 void step_answers(const machine *m, const world *x, int s) {
     const server *v = &x->server[s];
-    if (v->role != OWNER || !v->serving) return;
+    if (v->role != OWNER || !v->serving || !may_answer(m, x, s)) return;
     for (uint32_t i = 1; i <= CHANGES; i++) {
         const change *c = &x->change[i - 1];
         uint32_t lsn = world_lsn(v, i);

@@ -18,9 +18,12 @@ static void begin_epoch(const machine *m, server *v, replica_log *l, uint32_t ep
         d->last = d->right = v->joined;
     }
     if (!m->wrong->epoch_cuts_nothing_off) d->last = d->right;
+    /* What is in the buffer is written before. */
+    while (m->set->early && d->last < prepared_of(v)) d->log[d->last] = v->log[d->last], d->right = ++d->last;
     for (uint32_t at = d->last; at < LOG; at++) d->log[at] = (record){ 0 };
     d->epoch = epoch;
     replica_logged(l, epoch, d->last + 1, 0);
+    world_buffers(m, v);
 }
 
 void step_disk(const machine *m, const world *x, int s) {
@@ -37,9 +40,10 @@ void step_disk(const machine *m, const world *x, int s) {
         what = "has on its disk the beginning of epoch";
         number = epoch;
     } else if (d->last < prepared_of(v)) {
-        d->log[d->last] = v->log[d->last];
+        uint32_t skips = m->wrong->disk_skips_a_record && d->last + 1 < prepared_of(v);
+        d->log[d->last] = v->log[d->last + skips];
         d->right = ++d->last;
-        replica_logged(l, epoch, d->last, 1);
+        if (!m->set->early) replica_logged(l, epoch, d->last, 1);
     } else {
         return;
     }
@@ -55,7 +59,7 @@ static bool is_higher(const log_disk *a, const log_disk *b) {
     return a->epoch > b->epoch || (a->epoch == b->epoch && a->last > b->last);
 }
 
-static void wake(const machine *m, world *x, int s) {
+void world_wakes(const machine *m, world *x, int s) {
     const server was = x->server[s];
     server *v = &x->server[s];
     const replica_log log = { .kept = 1, .epoch = was.disk.epoch, .logged = was.disk.last };
@@ -77,7 +81,7 @@ static void lose_power(const machine *m, const world *x, uint32_t back) {
     n.reader = (reader){ .gets_left = n.reader.gets_left };
     for (int s = 0; s < SERVERS; s++) {
         if (back >> s & 1)
-            wake(m, &n, s);
+            world_wakes(m, &n, s);
         else
             n.server[s] = (server){ .life = n.server[s].life, .copy.log.kept = 1 };
         if ((back >> s & 1) && (leads < 0 || is_higher(&n.server[s].disk, &n.server[leads].disk))) leads = s;
@@ -91,6 +95,7 @@ static void lose_power(const machine *m, const world *x, uint32_t back) {
 
 void step_power(const machine *m, const world *x) {
     uint32_t in_sync = 0;
+    if (m->set->early) return lose_power_early(m, x);
     for (int s = 0; s < SERVERS; s++)
         if (has_id(x->entry[x->config].in_sync, id_of(x, s))) in_sync |= 1u << s;
     for (uint32_t back = 1; x->powers && x->config < CONFIGS && back < 1u << SERVERS; back++)

@@ -12,7 +12,7 @@ void step_metadata(const machine *m, const world *x) {
         if (p->kind == NOTHING) continue;
         world n = *x;
         n.proposal[s] = (proposal){ 0 };
-        bool fits = p->epoch == e->epoch && p->config == x->config;
+        bool fits = p->epoch == e->epoch && p->config == x->config && (p->kind != ADD || !has_id(e->anew, p->id));
         if (!fits && !m->wrong->late_commands) {
             world_reach(m, &n, METADATA, "refuses what is not of its config, of server", (uint32_t)s);
             continue;
@@ -21,16 +21,23 @@ void step_metadata(const machine *m, const world *x) {
         entry *next = &n.entry[++n.config];
         *next = *e;
         next->joining &= ~(1u << p->id);
+        if (p->kind != PROMOTE) next->marked &= ~(1u << p->id);
         if (p->kind == ADD) next->in_sync |= 1u << p->id;
         if (p->kind == REMOVE) {
             next->in_sync &= ~(1u << p->id);
-            if (m->set->rejoins) next->joining |= 1u << p->id;
+            bool may = !has_id(e->marked, p->id) || m->wrong->marked_rejoins;
+            if (m->set->rejoins && may) next->joining |= 1u << p->id;
         }
         if (p->kind == PROMOTE) {
-            next->joining = 0; /* the next owner knows the copies in sync */
             next->in_sync &= ~(1u << e->owner);
+            if (m->set->deposed_join)
+                next->joining |= 1u << e->owner;
+            else
+                next->joining = 0;
             next->owner = p->id;
             next->epoch++;
+            if (!m->wrong->marks_go_with_the_owner) { next->in_sync &= ~e->marked; }
+            next->marked = 0;
         }
         static const char *const what[] = { "", "adds server", "removes server", "promotes server" };
         world_reach(m, &n, METADATA, what[p->kind], (uint32_t)server_of(p->id));

@@ -1,6 +1,6 @@
 /* replica_machine.c: replication as a machine, and every interleaving of it: what servers do. What the metadata decides
- * and what goes wrong is in replica_faults.c, disks and the loss of power are in replica_disks.c, clients and readers in
- * replica_clients.c, the state is in replica_world.h.
+ * and what goes wrong is in replica_faults.c, disks and the loss of power are in replica_disks.c, copies that answer early
+ * in replica_early.c, clients and readers in replica_clients.c, the state is in replica_world.h.
  *
  * The rules are the product's: each server has a replica_backup, an owner a replica_owner, and every step below asks
  * those what to do (native/dataplane/replica.h); retries are recognised by the product's dedup.c. The machine brings
@@ -59,7 +59,7 @@ static bool has(const server *s, const change *c, uint32_t number, uint64_t up_t
 static bool differs(const world *x, const entry *e, const server *owner) {
     for (int t = 0; t < SERVERS; t++) {
         const server *v = &x->server[t];
-        if (!v->alive || !has_id(e->in_sync, id_of(x, t))) continue;
+        if (!v->alive || !has_id(e->in_sync & ~e->marked, id_of(x, t))) continue;
         for (uint32_t at = 0; at < committed_of(owner); at++)
             if (at >= prepared_of(v) || memcmp(&v->log[at], &owner->log[at], sizeof *v->log) != 0) return true;
     }
@@ -86,7 +86,9 @@ static const char *what_is_wrong(const world *x) {
             const change *c = &x->change[i - 1];
             uint32_t lsn = world_lsn(v, i);
             if (serves && c->is == WITHOUT_EFFECT && lsn && lsn <= committed_of(v)) return "made what had no effect";
-            if (!c->lsn || !v->alive || !has_id(e->in_sync, id)) continue;
+            if (serves && c->lost && c->is == ANSWERED && lsn && lsn <= committed_of(v))
+                return "brings back what was lost";
+            if (!c->lsn || !v->alive || !has_id(e->in_sync & ~e->marked, id)) continue;
             if (!has(v, c, i, prepared_of(v))) return "is in sync and lacks what was seen";
             if (serves && !has(v, c, i, committed_of(v))) return "serves without what was seen";
         }
@@ -177,8 +179,12 @@ static void owner_connects(const machine *m, const world *x, int s, int t) {
     server *v = &n.server[s], *b = &n.server[t];
     replica_peer *p = peer_at(v, t);
     if (m->set->cut_off[s] >> t & 1) return;
+    /* Whom a copy looks for, which matters where it may lead with less than it had. */
+    if (m->set->early && x->entry[b->applied].owner != id_of(x, s)) return;
+    if (has_id(x->entry[b->applied].marked, id_of(x, t)) && !m->wrong->marked_follows) return;
     if (!p || p->id != id_of(x, t) || !b->alive || b->role == OWNER || n.link[s][t].up) return;
     replica_backup before = b->copy;
+    if (!replica_goes_on(&v->owner, p->id, b->copy.epoch) && !m->wrong->joins_after_an_epoch_missed) return;
     if (v->owner.epoch > b->copy.epoch && b->copy.committed > v->owner.inherited) {
         world_wrong(m, s, "truncates what has taken effect", (uint32_t)v->owner.inherited);
         return;
@@ -233,7 +239,8 @@ static void owner_adds(const machine *m, const world *x, int s, int t) {
     replica_peer *p = peer_at(&n.server[s], t);
     if (!p || p->standing == REPLICA_IN_SYNC) return;
     if (p->standing == REPLICA_JOINS && !m->wrong->adds_before_requiring) {
-        replica_require(&v->owner, p->id, v->client_leases);
+        if (m->wrong->requires_what_does_not_follow) p->follows = 1;
+        if (!replica_require(&v->owner, p->id, v->client_leases)) return;
         world_reach(m, &n, s, "requires server", (uint32_t)t);
         return;
     }
@@ -313,6 +320,7 @@ static void backup_receives(const machine *m, const world *x, int o, int s) {
     }
     v->log[lsn - 1] = l->to.what;
     replica_took(&v->copy);
+    world_buffers(m, v);
     replica_hears(&v->copy, l->to.epoch, l->to.committed);
     memset(&l->to, 0, sizeof l->to);
     world_reach(m, &n, s, "prepares record", lsn);
@@ -350,6 +358,7 @@ static void backup_suspects(const machine *m, const world *x, int s) {
     const entry *e = &x->entry[v->applied];
     uint32_t id = id_of(x, s);
     if (m->set->heirs && !(m->set->heirs >> s & 1)) return;
+    if (has_id(e->marked, id) && !m->wrong->marked_asks_to_lead) return;
     if (!n.promotions || e->owner == id || !has_id(e->in_sync, id) || !may_propose(x, s)) return;
     n.promotions--;
     if (!m->wrong->acks_while_suspecting) replica_withhold(&v->copy);
@@ -415,11 +424,11 @@ static void step_apply(const machine *m, const world *x, int s) {
         replica_configure(&v->owner, &c);
     else if (v->role == OWNER)
         step_down(m, &n, s);
-    else if (owns)
+    else if (owns && c.epoch > v->copy.epoch) /* else it follows the next owner already */
         lead(m, &n, s, &c);
     else
         replica_resume(&v->copy);
-    if (owns)
+    if (v->role == OWNER)
         world_settle(m, &n, s, "is the owner by config", config);
     else
         world_reach(m, &n, s, "applies config", config);
@@ -433,7 +442,7 @@ void step_server(const machine *m, const world *x, int s) {
         step_owner(m, x, s);
     else
         step_backup(m, x, s);
-    if (m->set->powers) step_disk(m, x, s);
+    if (has_logs(m->set)) step_disk(m, x, s);
     step_apply(m, x, s);
     step_request(m, x, s);
     step_answers(m, x, s);
@@ -445,12 +454,12 @@ static void first_world(const machine *m, world *x) {
     x->config = 1;
     x->entry[1] = (entry){ .epoch = 1, .owner = 1 };
     for (int s = 0; s < set->copies + set->joiners; s++) x->server[s].alive = x->server[s].applied = 1;
-    for (int s = 0; s < SERVERS; s++) x->server[s].copy.log.kept = set->powers > 0;
+    for (int s = 0; s < SERVERS; s++) x->server[s].copy.log.kept = has_logs(set);
     for (int s = 0; s < set->copies; s++) {
         x->entry[1].in_sync |= 1u << (1 + s);
         x->server[s].copy.epoch = 1;
         if (s && set->ticks) x->server[s].copy.granted_until_ns = LEASE;
-        x->server[s].copy.log.epoch = x->server[s].disk.epoch = set->powers > 0;
+        x->server[s].copy.log.epoch = x->server[s].disk.epoch = has_logs(set);
         if (s) x->link[0][s].up = !(set->cut_off[0] >> s & 1);
     }
     replica_config c = config_for(m, x, 1, 1);
@@ -467,6 +476,7 @@ static void first_world(const machine *m, world *x) {
     x->promotions = (uint32_t)set->promotions;
     x->retries = (uint32_t)set->retries;
     x->powers = (uint32_t)set->powers;
+    x->returns = (uint32_t)set->returns;
 }
 
 search *replica_explore(const replica_mistakes *wrong, const replica_setting *set) {
@@ -482,6 +492,7 @@ search *replica_explore(const replica_mistakes *wrong, const replica_setting *se
         step_metadata(&m, &x);
         step_faults(&m, &x);
         step_power(&m, &x);
+        step_early(&m, &x);
         step_client(&m, &x);
         step_reader(&m, &x);
     }

@@ -25,6 +25,12 @@
       .crashes = 1, .breaks = 1, .rejoins = true) \
     X(a_client_reads_while_a_removed_copy_joins, .copies = 2, .changes = 1, .keys = 1, .gets = 1, .removals = 1, \
       .promotions = 1, .ticks = 3, .rejoins = true) \
+    X(a_deposed_owner_joins_with_what_it_has, .copies = 2, .changes = 2, .keys = 1, .promotions = 2, .retries = 1, \
+      .deposed_join = true) \
+    X(a_client_reads_while_a_deposed_owner_joins, .copies = 2, .changes = 1, .keys = 1, .gets = 1, .promotions = 2, \
+      .ticks = 2, .deposed_join = true) \
+    X(a_deposed_owner_meets_the_owner_after_the_next, .copies = 3, .changes = 2, .keys = 1, .promotions = 2, \
+      .deposed_join = true, .cut_off = { 2 + 4, 1 }, .heirs = 2 + 4) \
     X(a_third_copy_is_added_by_one_owner_and_by_the_next, .copies = 2, .joiners = 1, .changes = 1, .keys = 1, \
       .additions = 2, .promotions = 1) \
     X(a_backup_is_restarted, .copies = 2, .changes = 1, .keys = 1, .crashes = 2, .restarts = 1, .removals = 1, \
@@ -61,52 +67,32 @@ static const replica_setting *const settings[] = { SETTINGS(IN_LIST) };
 enum { COUNT = sizeof settings / sizeof *settings };
 #define COUNTED(...) +1
 enum { POWER_COUNT = 0 POWER_SETTINGS(COUNTED) }; /* the last of them */
+#define WITH_POWER (settings + COUNT - POWER_COUNT)
 
 /* ---- the rules hold ---- */
 
-static void holds(const replica_setting *set, replica_mistakes wrong) {
-    search *s = replica_explore(&wrong, set);
-    printf("# %-55s %8u states\n", set->name, search_states(s));
-    if (search_found(s)) search_print(s);
-    CHECK(!search_found(s));
-    search_free(s);
-}
 #define HOLDS(name, ...) \
-    TEST(nothing_is_lost_when_##name) { holds(&name##_setting, (replica_mistakes){ 0 }); }
+    TEST(nothing_is_lost_when_##name) { replica_holds(&name##_setting, (replica_mistakes){ 0 }); }
 SETTINGS(HOLDS)
 
 /* To withhold lets the leases that a backup has granted end, so that it can serve. Nothing is lost without: what it
  * acknowledges meanwhile is in its log when it becomes the owner, and the leases that it grants are counted. */
 TEST(a_backup_that_suspects_its_owner_might_go_on_acknowledging) {
     replica_mistakes wrong = { .acks_while_suspecting = true };
-    holds(&an_owner_is_suspected_and_lives_setting, wrong);
-    holds(&a_client_reads_of_an_owner_that_is_suspected_setting, wrong);
-    holds(&two_owners_of_three_copies_are_suspected_setting, wrong);
+    replica_holds(&an_owner_is_suspected_and_lives_setting, wrong);
+    replica_holds(&a_client_reads_of_an_owner_that_is_suspected_setting, wrong);
+    replica_holds(&two_owners_of_three_copies_are_suspected_setting, wrong);
 }
 
 /* An owner waits for the beginning of its epoch too: its log has things in their order, so it costs nothing. Nothing is
  * lost without: what it inherits, it has acknowledged, so that is on its disk in the epoch before. */
 TEST(an_owner_might_commit_what_it_inherits_before_its_epoch_is_logged) {
     replica_mistakes wrong = { .commits_before_the_epoch_is_logged = true };
-    for (int i = COUNT - POWER_COUNT; i < COUNT; i++) holds(settings[i], wrong);
+    for (int i = COUNT - POWER_COUNT; i < COUNT; i++) replica_holds(settings[i], wrong);
 }
 
 /* ---- and each of them is needed ---- */
 
-/* The shortest violation in the first setting that has one. */
-static void finds(const char *name, replica_mistakes wrong, int from) {
-    for (int i = from; i < COUNT; i++) {
-        search *s = replica_explore(&wrong, settings[i]);
-        bool found = search_found(s), stopped = search_stopped(s);
-        if (found) {
-            printf("# %s, when %s:\n", name, settings[i]->name);
-            search_print(s);
-        }
-        search_free(s);
-        if (found || stopped) return;
-    }
-    check_failed(__FILE__, __LINE__, name);
-}
 /* clang-format off */
 #define MISTAKES(X) \
     X(live_before_acks) \
@@ -116,6 +102,7 @@ static void finds(const char *name, replica_mistakes wrong, int from) {
     X(lets_go_before_applied) \
     X(adds_before_requiring) \
     X(adds_what_lacks_records) \
+    X(requires_what_does_not_follow) \
     X(gives_up_on_an_addition) \
     X(adds_under_long_client_leases) \
     X(grants_beyond_backups) \
@@ -130,7 +117,8 @@ static void finds(const char *name, replica_mistakes wrong, int from) {
     X(sequences_stay_behind) \
     X(joiner_knows_no_sequences) \
     X(says_no_effect) \
-    X(commits_with_too_few)
+    X(commits_with_too_few) \
+    X(joins_after_an_epoch_missed)
 #define LOG_MISTAKES(X) \
     X(commits_before_it_is_logged) \
     X(acks_before_it_is_logged) \
@@ -140,10 +128,12 @@ static void finds(const char *name, replica_mistakes wrong, int from) {
     X(restart_claims_its_memory)
 /* clang-format on */
 #define FINDS(mistake) \
-    TEST(it_finds_##mistake) { finds(#mistake, (replica_mistakes){ .mistake = true }, 0); }
+    TEST(it_finds_##mistake) { replica_finds(#mistake, (replica_mistakes){ .mistake = true }, settings, COUNT); }
 MISTAKES(FINDS)
-#define FINDS_WITH_LOGS(mistake) \
-    TEST(it_finds_##mistake) { finds(#mistake, (replica_mistakes){ .mistake = true }, COUNT - POWER_COUNT); }
+#define FINDS_WITH_LOGS(mistake)                                                                 \
+    TEST(it_finds_##mistake) {                                                                   \
+        replica_finds(#mistake, (replica_mistakes){ .mistake = true }, WITH_POWER, POWER_COUNT); \
+    }
 LOG_MISTAKES(FINDS_WITH_LOGS)
 #define RUN_HOLDS(name, ...) RUN(nothing_is_lost_when_##name);
 #define RUN_FINDS(mistake)   RUN(it_finds_##mistake);

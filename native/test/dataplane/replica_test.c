@@ -73,6 +73,8 @@ TEST(an_addition_that_the_metadata_refused_is_asked_for_again) {
     CHECK(replica_join(&o, THIRD));
     CHECK(!replica_join(&o, THIRD));
     CHECK(!replica_propose(&o, THIRD, 100));
+    CHECK(!replica_require(&o, THIRD, 100)); /* it does not follow yet */
+    CHECK(acked(THIRD, 2, 0));
     CHECK(replica_require(&o, THIRD, 100));
     CHECK(!replica_propose(&o, THIRD, 99));
     CHECK(replica_propose(&o, THIRD, 100));
@@ -88,6 +90,25 @@ TEST(an_addition_that_the_metadata_refused_is_asked_for_again) {
     CHECK_EQ(replica_commit(&o), 0);
     CHECK(acked(THIRD, 2, 1));
     CHECK_EQ(replica_commit(&o), 1);
+}
+
+/* Under the numbers of an epoch that it has missed, it may have records of an owner before. */
+TEST(who_joins_goes_on_from_the_epoch_before_and_no_earlier_one) {
+    own = (replica_backup){ .epoch = 6, .prepared = 5, .committed = 4 };
+    replica_config c = { .epoch = 7,
+                         .config = 10,
+                         .min_in_sync = 1,
+                         .peers = 1,
+                         .id = { OTHER },
+                         .joining = 1,
+                         .joining_id = { THIRD },
+                         .eligible = 1,
+                         .eligible_id = { 9 } };
+    replica_lead(&o, &own, &c);
+    CHECK(replica_goes_on(&o, THIRD, 7) && replica_goes_on(&o, THIRD, 6) && replica_goes_on(&o, 9, 6));
+    CHECK(!replica_goes_on(&o, THIRD, 5) && !replica_goes_on(&o, 9, 5));
+    CHECK(replica_goes_on(&o, OTHER, 2));
+    CHECK(!replica_goes_on(&o, OTHER, 8) && !replica_goes_on(&o, 30, 6));
 }
 
 TEST(there_is_room_for_as_many_peers_as_a_config_names) {
@@ -127,6 +148,26 @@ TEST(what_is_logged_counts_in_its_own_epoch_only) {
     CHECK_EQ(replica_hears(&own, 3, 5), 5);
 }
 
+TEST(what_is_buffered_counts_in_its_own_epoch_only) {
+    own = (replica_backup){ .log = { .kept = 1 } };
+    replica_config c = { .epoch = 1, .config = 10, .min_in_sync = 1, .peers = 1, .id = { OTHER } };
+    replica_lead(&o, &own, &c);
+    replica_logged(&o.log, 1, 1, 0);
+    replica_draw(&o);
+    o.log.buffered = 1;
+    CHECK_EQ(replica_commit(&o), 0); /* OTHER is waited for, and so are the disks */
+    replica_step_down(&o, &own);
+    CHECK(replica_follow(&own, 2, 0)); /* which has not got the record */
+    c = (replica_config){ .epoch = 3, .config = 12, .min_in_sync = 1 };
+    replica_lead(&o, &own, &c);
+    replica_draw(&o);
+    CHECK_EQ(replica_commit(&o), 0);
+    replica_logged(&o.log, 3, 1, 0);
+    CHECK_EQ(replica_commit(&o), 0); /* another record 1, which is in no buffer yet */
+    o.log.buffered = 1;
+    CHECK_EQ(replica_commit(&o), 1);
+}
+
 /* The owner counts from when it asked, the backup from when it granted, each by a clock that may be wrong by the drift:
  * of whatever lies between, the backup's end is never earlier. */
 TEST(a_lease_ends_for_its_owner_before_it_ends_for_the_backup) {
@@ -147,8 +188,10 @@ int main(int argc, char **argv) {
     RUN(a_new_owner_serves_when_every_copy_in_sync_has_acknowledged_in_its_epoch);
     RUN(a_window_that_is_full_takes_no_records_until_some_are_committed);
     RUN(an_addition_that_the_metadata_refused_is_asked_for_again);
+    RUN(who_joins_goes_on_from_the_epoch_before_and_no_earlier_one);
     RUN(there_is_room_for_as_many_peers_as_a_config_names);
     RUN(what_is_logged_counts_in_its_own_epoch_only);
+    RUN(what_is_buffered_counts_in_its_own_epoch_only);
     RUN(a_lease_ends_for_its_owner_before_it_ends_for_the_backup);
     return check_end(argc, argv);
 }

@@ -45,7 +45,10 @@ typedef struct server {
     replica_owner owner;
 } server;
 typedef struct entry {
-    uint32_t epoch, owner, in_sync, joining; /* owner: id; the others: ids as bits */
+    uint32_t epoch, owner, in_sync, joining; /* owner: id, 0: nobody; the others: ids as bits */
+    /* Where copies answer early: those in sync that crashed since they were added; those that crashed otherwise, which
+     * cannot be added by what their owner knows of them: they have another start. */
+    uint32_t marked, anew;
 } entry;
 enum { NOTHING = 0, ADD, REMOVE, PROMOTE };
 typedef struct proposal {
@@ -57,6 +60,7 @@ typedef struct change {
     uint32_t copy[SERVERS];   /* on its way to a server: 1 the first, 2 a retry */
     /* where an answer, or a GET, has shown it: 0: nowhere yet */
     uint32_t lsn, epoch;
+    uint32_t lost; /* it was, and no copy in sync had it on its disk */
 } change;
 enum { RESTS = 0, READS, CHECKS };
 typedef struct reader {
@@ -71,7 +75,7 @@ typedef struct world {
     change change[CHANGES];
     reader reader;
     uint32_t breaks, crashes, restarts, removals, additions, promotions, retries, powers; /* left */
-    uint32_t unused;
+    uint32_t returns;
 } world;
 static_assert(sizeof(world) % 4 == 0, "words");
 
@@ -83,6 +87,7 @@ typedef struct machine {
 
 static inline uint32_t id_of(const world *x, int s) { return 1 + (uint32_t)s + SERVERS * x->server[s].life; }
 static inline int server_of(uint32_t id) { return (int)(id - 1) % SERVERS; }
+static inline bool has_logs(const replica_setting *set) { return set->powers > 0 || set->early; }
 static inline bool has_id(uint32_t ids, uint32_t id) { return ids >> id & 1; }
 static inline uint32_t key_of(const machine *m, uint32_t change) { return (change - 1) % (uint32_t)m->set->keys; }
 static inline uint64_t prepared_of(const server *s) { return s->role == OWNER ? s->owner.last : s->copy.prepared; }
@@ -113,6 +118,13 @@ void step_faults(const machine *m, const world *x);
 /* A server's disk writes; all servers lose their power, and some come back. */
 void step_disk(const machine *m, const world *x, int s);
 void step_power(const machine *m, const world *x);
+/* A server wakes with what is on its disk. */
+void world_wakes(const machine *m, world *x, int s);
+/* replica_early.c: crashed servers return; one of them leads. */
+void step_early(const machine *m, const world *x);
+void lose_power_early(const machine *m, const world *x);
+/* What a copy that answers early has prepared is in its log's buffer, and counts. */
+void world_buffers(const machine *m, server *v);
 void step_client(const machine *m, const world *x);
 void step_reader(const machine *m, const world *x);
 /* A server takes a request. */

@@ -45,6 +45,7 @@ void pair_connect(pair *p, uint32_t tenant, fab_conn **client_conn, fab_conn **o
     CHECK_EQ(fab_connect_as(p->client.cq, p->address, p->under->who, NULL, 0, NULL, client_conn), 0);
     *owner_conn = pair_expect(p, &p->owner, FAB_WC_ACCEPT, FAB_SUCCESS).conn;
     CHECK_EQ(fab_accept(*owner_conn, tenant, NULL, 0), 0);
+    if (p->under->attends) fab_attend(*owner_conn);
     CHECK(pair_expect(p, &p->client, FAB_WC_CONNECT, FAB_SUCCESS).conn == *client_conn);
 }
 

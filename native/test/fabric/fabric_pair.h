@@ -19,6 +19,7 @@ typedef struct fabric_under_test {
     void (*idle)(void);                /* called when neither end had anything; may be NULL */
     bool sleeps;                       /* its descriptors can be waited on */
     bool forks;                        /* the peer may be another process */
+    bool attends;                      /* the owner attends to its connections */
     /* fab_attach asks the peer, and a READ does not need it any more (shm) */
     bool attach_maps;
     /* a device serves READs: a stopped peer's memory is read all the same, and a READ that is in flight when its end

@@ -488,5 +488,9 @@ int main(int argc, char **argv) {
     RUN(handshakes_take_turns_with_reads);
     RUN(keys_are_exchanged_while_both_ends_send);
     fabric_conformance(&tls);
+    fabric_under_test attended = tls;
+    attended.attends = true;
+    fabric_conformance_sends(&attended);
+    fabric_conformance_reads(&attended);
     return check_end(argc, argv);
 }

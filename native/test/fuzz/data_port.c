@@ -6,6 +6,7 @@
  * it left them.
  */
 #include <sched.h>
+#include "../../wire/fields.h"
 #include "../dataplane/dataplane_rig.h"
 #include "fuzz.h"
 
@@ -223,10 +224,27 @@ static uint32_t rendezvous(guest *g, fuzz_in *in, fkv_request *q, uint8_t *out) 
     memcpy(out, &v, sizeof v);
     return sizeof v;
 }
+/* Of most numbers those that there were when the corpus was made, so that it goes on saying the same. */
+static uint8_t drawn_op(uint8_t n) {
+    const uint8_t before = FKV_OP_RENEW;
+    if (n < 240) return (uint8_t)(1 + n % before);
+    return (uint8_t)(before + 1 + n % (FKV_OP_COUNT - 1 - before));
+}
+/* So many, of few names; their bytes. */
+static uint32_t fields(fuzz_in *in, uint8_t *body, int count) {
+    static const uint8_t names[] = "abc", value[256] = "17";
+    uint8_t *to = body;
+    while (count--) {
+        uint8_t what = fuzz_u8(in);
+        fkv_field f = { .name = names + what % 3, .name_bytes = 1, .value = value, .value_bytes = what >> 2 };
+        to = fkv_put_field(to, &f);
+    }
+    return (uint32_t)(to - body);
+}
 /* A request that is whole, then perhaps one byte of it changed. */
 static void send_request(guest *g, fuzz_in *in) {
     static uint8_t message[sizeof(fkv_request) + 64 + 12288];
-    fkv_request q = { .op = (uint8_t)(1 + fuzz_u8(in) % (FKV_OP_COUNT - 1)), .id = fuzz_u8(in) };
+    fkv_request q = { .op = drawn_op(fuzz_u8(in)), .id = fuzz_u8(in) };
     const fkv_op_row *row = &fkv_ops[q.op];
     uint8_t form = fuzz_u8(in);
     char key[64] = "";
@@ -243,11 +261,15 @@ static void send_request(guest *g, fuzz_in *in) {
         if (form & 8 && fuzz_u8(in) == 0xff) q.sequence = fuzz_u64(in);
     }
     if (row->traits & FKV_EXPECTS) q.expected = form & 16 ? fuzz_u64(in) : fuzz_u8(in);
-    if (row->traits & FKV_VALUED && form & 32) q.expiry = fuzz_number(in);
+    if (row->traits & FKV_EXPIRES && form & 32) q.expiry = fuzz_number(in);
     if (row->traits & FKV_COUNTED) q.value_bytes = 1 + (uint32_t)fuzz_number(in);
     uint8_t *body = message + sizeof q + q.key_bytes;
     if (row->traits & FKV_RENEWS) q.value_bytes = value = renewal(g, in, body);
-    if (row->traits & FKV_VALUED) {
+    if (row->traits & FKV_FIELDS) {
+        q.codec = FKV_CODEC_FIELDS;
+        if (q.op == FKV_OP_SET_FIELDS) q.expected &= 1;
+        q.value_bytes = value = fields(in, body, q.op == FKV_OP_INCREMENT_FIELD ? 1 : 1 + form % 8);
+    } else if (row->traits & FKV_VALUED) {
         if (form & 64) {
             value = rendezvous(g, in, &q, body);
         } else {

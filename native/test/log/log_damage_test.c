@@ -356,7 +356,7 @@ TEST(each_verdict_has_a_text_with_its_facts) {
         [WAL_FILE_MISSING] = "0-7 is missing, with batch 9 and later ones",
         [WAL_OTHER_CLUSTER] = "0-7 belongs to another cluster",
         [WAL_OTHER_INSTANCE] = "0-7 belongs to another data directory",
-        [WAL_LATER_FORMAT] = "0-7 has format 3, of a later version of farkv; this one reads up to 1",
+        [WAL_LATER_FORMAT] = "0-7 has format 3, of a later version of farkv: start that one; this one reads up to 1",
         [WAL_UNREADABLE] = "0-7: cannot be read at 4096: Input/output error",
     };
     for (uint32_t v = WAL_WHOLE; v <= WAL_UNREADABLE; v++) {

@@ -49,7 +49,7 @@ static void durable(void *owner, const wal_section *s) {
     l.durable[s->shard] = s->first + s->count - 1;
 }
 static void room(void *owner) { (void)owner; }
-static void failed(void *owner, const wal_failure *f) {
+static void failed(void *owner, const disk_failure *f) {
     (void)owner;
     fprintf(stderr, "%s of %s: %s\n", f->operation, f->file, strerror(-f->error));
     CHECK(!"the disk fails");
@@ -93,7 +93,7 @@ static void start(void) {
                      .room = room,
                      .failed = failed };
     wal_found found;
-    wal_failure why;
+    disk_failure why;
     wal_replay(&l.disk.table, &identity, replayed, NULL, &found);
     CHECK_EQ(found.verdict, WAL_WHOLE);
     CHECK_EQ(wal_open(&l.log, &c, &found, &why), 0);

@@ -104,7 +104,7 @@ TEST(a_sync_that_fails_at_the_start_is_why_the_log_does_not_open) {
     rig_replay(&r);
     r.disk.fail_at = r.disk.operations + 2;
     r.disk.fail_with = -EIO;
-    wal_failure why;
+    disk_failure why;
     CHECK_EQ(wal_open(&r.log, &r.config, &r.found, &why), -EIO);
     CHECK(why.error == -EIO && strcmp(why.operation, "sync") == 0 && strcmp(why.file, "2-2") == 0);
     rig_end(&r, true);

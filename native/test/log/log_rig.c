@@ -46,7 +46,7 @@ static void on_durable(void *owner, const wal_section *s) {
     shard->durable_next = s->first + s->count;
 }
 static void on_room(void *owner) { (void)owner; }
-static void on_failed(void *owner, const wal_failure *f) {
+static void on_failed(void *owner, const disk_failure *f) {
     rig *r = owner;
     r->failures++;
     r->failure = *f;
@@ -127,7 +127,7 @@ bool rig_recover(rig *r) {
     }
     for (uint32_t i = 0; i < r->durable; i++)
         CHECK((r->replayed && i >= r->from && i < r->to) || is_covered(r, &r->items[i]));
-    wal_failure why;
+    disk_failure why;
     int e = wal_open(&r->log, &r->config, &r->found, &why);
     CHECK(e == 0 || why.error == e);
     r->failures = e != 0;

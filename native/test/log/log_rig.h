@@ -29,7 +29,7 @@ typedef struct rig {
     wal log;
     bool open;
     wal_found found;
-    wal_failure failure;
+    disk_failure failure;
     uint32_t failures;
 
     rig_shard shards[RIG_SHARDS];

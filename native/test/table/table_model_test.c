@@ -141,6 +141,10 @@ static void change(model *m) {
                     .value_seed = any(m, 1u << 31) };
     if (m->expires && any(m, 3) == 0) op.expiry_ms = after.expiry_ms = m->h->wall_ms + 1 + any(m, 20000);
     op.expected_version = any(m, 3) ? (absent(m, e) ? 0 : e->version) : any(m, 2) * 12345;
+    if (op.kind == TABLE_CAS && any(m, 2)) {
+        op.keeps_expiry = true;
+        if (!absent(m, e)) after.expiry_ms = e->expiry_ms;
+    }
     bool reserved = any(m, 4) == 0;
     make_value(m->value, after.value_seed, after.value_bytes);
     if (reserved) op.value = NULL;

@@ -166,6 +166,26 @@ TEST(an_entry_with_a_prepared_change_is_not_moved) {
     host_check(h);
     host_close(h);
 }
+/* Whatever moves it: bytes that are not what was written get no checksum that says so. */
+TEST(what_is_damaged_does_not_become_good_by_being_moved) {
+    host *h = host_open(4 << 20, 0, 0);
+    table_entry e;
+    CHECK_EQ(host_put(h, "damaged", "value"), FKV_OK);
+    CHECK_EQ(host_put(h, "good", "value"), FKV_OK);
+    CHECK_EQ(host_get(h, "damaged", 7, &e), FKV_OK);
+    const uint8_t *place = e.key;
+    *(uint8_t *)(uintptr_t)&e.value[2] ^= 1;
+    host_add(h, TABLE_HEAP, 256 << 10);
+    CHECK(table_evacuate_start(h->t));
+    for (int pass = 0; pass < 2; pass++) {
+        int budget = 1000000;
+        table_evacuate_step(h->t, &budget);
+    }
+    CHECK_EQ(h->t->evacuated, 2);
+    CHECK(host_get(h, "damaged", 7, &e) == FKV_OK && e.key != place && !table_is_whole(&e));
+    CHECK(host_get(h, "good", 4, &e) == FKV_OK && table_is_whole(&e));
+    host_close(h);
+}
 /* Who read an entry before it was moved, by evacuation or by the growth of the index, may swap it by the version that
  * was read then; and where it was there is nothing that a reader takes, but the same version's bytes where it is. */
 TEST(an_entry_that_was_moved_keeps_its_version_for_readers_and_for_compare_and_swap) {
@@ -263,6 +283,7 @@ int main(int argc, char **argv) {
     RUN(a_prepared_change_is_committed_where_a_split_put_its_slot);
     RUN(a_moved_slot_is_cleared_before_what_it_names_is_let_go);
     RUN(a_segment_is_emptied_while_slots_are_moving);
+    RUN(what_is_damaged_does_not_become_good_by_being_moved);
     RUN(an_entry_with_a_prepared_change_is_not_moved);
     RUN(an_entry_that_was_moved_keeps_its_version_for_readers_and_for_compare_and_swap);
     RUN(a_reader_finds_what_the_shortening_of_a_chain_moves);

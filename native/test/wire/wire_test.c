@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../../table/layout.h"
+#include "../../wire/fields.h"
 #include "../../wire/wire.h"
 
 static uint64_t state;
@@ -59,12 +60,28 @@ TEST(a_well_formed_request_of_each_op_parses) {
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_DELETE, .sequence = 1, .key_bytes = 1 }, 1), FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_CAS_DELETE, .sequence = 1, .expected = 3, .key_bytes = 1 }, 1),
              FKV_OK);
+    fkv_request derives = { .op = FKV_OP_INCREMENT, .sequence = 1, .key_bytes = 1, .expected = UINT64_MAX };
+    derives.expiry = FKV_TTL_MAX;
+    CHECK_EQ(parse_keyed(derives, 1), FKV_OK);
+    derives.op = FKV_OP_TOUCH;
+    derives.expected = 0;
+    CHECK_EQ(parse_keyed(derives, 1), FKV_OK);
+    derives.op = FKV_OP_APPEND;
+    derives.value_bytes = FKV_APPEND_MAX;
+    CHECK_EQ(parse_keyed(derives, 1 + FKV_APPEND_MAX), FKV_OK);
+    fkv_request keeps = { .op = FKV_OP_CAS, .sequence = 1, .key_bytes = 1, .flags = FKV_REQUEST_KEEP_EXPIRY };
+    CHECK_EQ(parse_keyed(keeps, 1), FKV_OK);
+    keeps.expiry = 1;
+    CHECK_EQ(parse_keyed(keeps, 1), FKV_BAD_REQUEST);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_LEASE }, 0), FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_LAYOUT }, 0), FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_SCAN, .value_bytes = 100, .flags = FKV_REQUEST_SCAN_VALUES }, 0),
              FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_SCAN, .value_bytes = 1, .flags = FKV_REQUEST_SCAN_SPACES }, 0),
              FKV_OK);
+    CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_SCAN, .value_bytes = 1, .key_bytes = 5 }, 5), FKV_OK);
+    CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_TALLY, .expected = 7 }, 0), FKV_OK);
+    CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_TALLY, .key_bytes = FKV_KEY_MAX }, FKV_KEY_MAX), FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_CANCEL, .expected = 4 }, 0), FKV_OK);
 }
 
@@ -87,7 +104,8 @@ TEST(a_request_that_breaks_one_rule_is_refused) {
         CHECK_EQ(parse_keyed(b, 8), FKV_BAD_REQUEST); \
     }
     BROKEN(op, 0)
-    BROKEN(op, FKV_OP_CANCEL + 1)
+    BROKEN(op, FKV_OP_RENEW)
+    BROKEN(op, FKV_OP_COUNT)
     BROKEN(op, 255)
     BROKEN(flags, FKV_REQUEST_SCAN_VALUES)
     BROKEN(flags, 0x80)
@@ -109,9 +127,81 @@ TEST(a_request_that_breaks_one_rule_is_refused) {
     scan = (fkv_request){ .op = FKV_OP_SCAN, .value_bytes = 1 };
     scan.flags = FKV_REQUEST_SCAN_SPACES | FKV_REQUEST_SCAN_COPY;
     CHECK_EQ(parse_keyed(scan, 0), FKV_BAD_REQUEST);
+    scan = (fkv_request){ .op = FKV_OP_SCAN, .value_bytes = 1, .flags = FKV_REQUEST_SCAN_COPY, .key_bytes = 1 };
+    CHECK_EQ(parse_keyed(scan, 1), FKV_BAD_REQUEST);
+    scan = (fkv_request){ .op = FKV_OP_SCAN, .value_bytes = 1, .key_bytes = FKV_KEY_MAX + 1 };
+    CHECK_EQ(parse_keyed(scan, FKV_KEY_MAX + 1), FKV_BAD_REQUEST);
+    CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_TALLY, .value_bytes = 1 }, 0), FKV_BAD_REQUEST);
+    CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_TALLY, .key_bytes = 2 }, 1), FKV_BAD_REQUEST);
     q = put(3, 0);
     q.flags = FKV_REQUEST_RENDEZVOUS;
     CHECK_EQ(parse_keyed(q, 3 + sizeof(fkv_rendezvous)), FKV_BAD_REQUEST);
+}
+
+TEST(a_change_of_the_present_entry_that_breaks_one_rule_is_refused) {
+    fkv_request q = { .op = FKV_OP_INCREMENT, .sequence = 1, .key_bytes = 1, .expected = 5 }, b;
+#define REFUSED(field, value, rest, status) \
+    b = q;                                  \
+    b.field = value;                        \
+    CHECK_EQ(parse_keyed(b, rest), status)
+    REFUSED(sequence, 0, 1, FKV_BAD_REQUEST);
+    REFUSED(value_bytes, 1, 2, FKV_BAD_REQUEST);
+    REFUSED(value_bytes, 1, 1, FKV_BAD_REQUEST);
+    REFUSED(flags, FKV_REQUEST_RENDEZVOUS, 1 + sizeof(fkv_rendezvous), FKV_BAD_REQUEST);
+    REFUSED(expiry, FKV_TTL_MAX + 1, 1, FKV_BAD_REQUEST);
+    q = (fkv_request){ .op = FKV_OP_TOUCH, .sequence = 1, .key_bytes = 1, .expiry = 5 };
+    REFUSED(expected, 1, 1, FKV_BAD_REQUEST);
+    REFUSED(value_bytes, 1, 2, FKV_BAD_REQUEST);
+    REFUSED(expiry, FKV_TTL_MAX + 1, 1, FKV_BAD_REQUEST);
+    q = (fkv_request){ .op = FKV_OP_APPEND, .sequence = 1, .key_bytes = 1, .value_bytes = 5 };
+    REFUSED(expected, 1, 6, FKV_BAD_REQUEST);
+    REFUSED(value_bytes, FKV_APPEND_MAX + 1, 2 + FKV_APPEND_MAX, FKV_VALUE_TOO_LARGE);
+    REFUSED(value_bytes, 6, 6, FKV_BAD_REQUEST);
+    REFUSED(flags, FKV_REQUEST_RENDEZVOUS, 1 + sizeof(fkv_rendezvous), FKV_BAD_REQUEST);
+#undef REFUSED
+}
+
+TEST(fields_that_break_one_rule_are_refused) {
+    uint8_t body[FKV_APPEND_MAX + 16];
+    fkv_field f = { .name = (const uint8_t *)"name", .value = (const uint8_t *)"value" }, got;
+    f.name_bytes = 4;
+    f.value_bytes = 5;
+    uint32_t one = (uint32_t)fkv_field_bytes(&f), at = 0, count;
+    memcpy(body, "k", 1); /* the key */
+    fkv_put_field(fkv_put_field(body + 1, &f), &f);
+    fkv_request q = { .op = FKV_OP_SET_FIELDS, .codec = FKV_CODEC_FIELDS, .sequence = 1, .key_bytes = 1 }, r;
+    q.value_bytes = 2 * one;
+    CHECK_EQ(parse(&q, body, 1 + 2 * one, &r), FKV_OK);
+    q.expected = 1;
+    CHECK_EQ(parse(&q, body, 1 + 2 * one, &r), FKV_OK);
+    q.expected = 2;
+    CHECK_EQ(parse(&q, body, 1 + 2 * one, &r), FKV_BAD_REQUEST);
+    q.expected = 0;
+    q.codec = 0;
+    CHECK_EQ(parse(&q, body, 1 + 2 * one, &r), FKV_BAD_REQUEST);
+    q.codec = FKV_CODEC_FIELDS;
+    q.op = FKV_OP_DELETE_FIELDS;
+    CHECK_EQ(parse(&q, body, 1 + 2 * one, &r), FKV_OK);
+    q.op = FKV_OP_INCREMENT_FIELD; /* of one */
+    CHECK_EQ(parse(&q, body, 1 + 2 * one, &r), FKV_BAD_REQUEST);
+    q.expected = UINT64_MAX;
+    q.value_bytes = one;
+    CHECK_EQ(parse(&q, body, 1 + one, &r), FKV_OK);
+    q.op = FKV_OP_DELETE_FIELDS;
+    q.expected = 0;
+    for (uint32_t n = 0; n < one; n++) { /* cut anywhere */
+        q.value_bytes = n;
+        CHECK_EQ(parse(&q, body, 1 + n, &r), FKV_BAD_REQUEST);
+    }
+    q.value_bytes = FKV_APPEND_MAX + 1;
+    CHECK_EQ(parse(&q, body, 1 + FKV_APPEND_MAX + 1, &r), FKV_VALUE_TOO_LARGE);
+    CHECK(fkv_next_field(body + 1, one, &at, &got) && at == one && !fkv_next_field(body + 1, one, &at, &got));
+    CHECK(got.name_bytes == 4 && memcmp(got.value, "value", 5) == 0);
+    for (int i = 0; i < 2; i++) { /* lengths that go round */
+        uint32_t huge = UINT32_MAX - 3;
+        memcpy(body + 1 + 4 * i, &huge, sizeof huge);
+        CHECK(!fkv_count_fields(body + 1, one, &count));
+    }
 }
 
 TEST(a_rendezvous_lies_within_the_region_it_names) {
@@ -164,7 +254,7 @@ TEST(random_requests_parse_to_something_within_the_message) {
         /* Half of them are nearly right, so that the deeper checks are reached too. */
         if (rnd() & 1) {
             q = put((uint16_t)(rnd() % 1100), (uint32_t)(rnd() % 64));
-            q.op = (uint8_t)(rnd() % 11);
+            q.op = (uint8_t)(rnd() % (FKV_OP_COUNT + 1));
             q.flags = (uint8_t)(rnd() % 8);
             bytes[rnd() % sizeof q] ^= (uint8_t)(1u << rnd() % 8);
         }
@@ -174,7 +264,7 @@ TEST(random_requests_parse_to_something_within_the_message) {
         if (parse(&q, rest, n, &r) == FKV_OK) {
             CHECK(r.key_bytes <= n);
             uint32_t left = n - r.key_bytes;
-            if (r.op == FKV_OP_PUT || r.op == FKV_OP_CAS) {
+            if (fkv_op_is(r.op, FKV_VALUED)) {
                 CHECK_EQ(left, r.flags & FKV_REQUEST_RENDEZVOUS ? sizeof(fkv_rendezvous) : r.value_bytes);
             } else {
                 CHECK_EQ(left, 0);
@@ -256,6 +346,30 @@ TEST(a_scan_body_is_whole_entries) {
     CHECK(!wire_next_scan_entry(body, all, &at, &e, &key, &value) && at == all);
 }
 
+/* To a server that copies: it must not take over what was damaged on its way. */
+TEST(a_checked_value_is_whole_or_is_not_taken) {
+    uint8_t body[200] = { 0 };
+    fkv_scan_entry a = { .version = 1, .value_bytes = 5, .key_bytes = 3, .has_value = FKV_SCAN_VALUE_CHECKED }, e;
+    memcpy(body, &a, sizeof a);
+    memcpy(body + sizeof a, "keyvalue", 8);
+    uint32_t all = sizeof a + 8 + FKV_SCAN_CHECK_BYTES, at = 0;
+    wire_put_scan_check(body + sizeof a + 8, &a, body + sizeof a, body + sizeof a + 3);
+    const uint8_t *key, *value;
+    for (uint32_t n = 0; n <= all; n++) {
+        fkv_reply q = { .op = FKV_OP_SCAN, .body_bytes = n };
+        CHECK_EQ(parse_reply(&q, body, n), n == 0 || n == all ? FKV_OK : FKV_BAD_REQUEST);
+    }
+    CHECK(wire_next_scan_entry(body, all, &at, &e, &key, &value) && at == all);
+    CHECK(wire_scan_value_whole(&e, key, value) && memcmp(value, "value", 5) == 0);
+    for (uint32_t bit = 8 * sizeof a; bit < 8 * all; bit++) {
+        body[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        CHECK(!wire_scan_value_whole(&e, key, value));
+        body[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    e.has_value = FKV_SCAN_VALUE_PLAIN; /* it does not say */
+    CHECK(!wire_scan_value_whole(&e, key, value));
+}
+
 TEST(random_replies_parse_to_something_within_the_message) {
     state = check_seed();
     for (int i = 0; i < 200000; i++) {
@@ -327,11 +441,14 @@ int main(int argc, char **argv) {
     RUN(a_well_formed_request_of_each_op_parses);
     RUN(keys_and_values_outside_their_limits_have_their_own_status);
     RUN(a_request_that_breaks_one_rule_is_refused);
+    RUN(a_change_of_the_present_entry_that_breaks_one_rule_is_refused);
+    RUN(fields_that_break_one_rule_are_refused);
     RUN(a_rendezvous_lies_within_the_region_it_names);
     RUN(every_truncation_of_a_request_is_refused);
     RUN(random_requests_parse_to_something_within_the_message);
     RUN(replies_are_checked_by_their_op);
     RUN(a_scan_body_is_whole_entries);
+    RUN(a_checked_value_is_whole_or_is_not_taken);
     RUN(random_replies_parse_to_something_within_the_message);
     RUN(a_name_says_its_ticket_to_those_who_have_the_secret_and_nothing_to_others);
     RUN(a_pass_is_good_only_unchanged_and_proves_one_thing_once);

@@ -2,7 +2,6 @@
 import type { CommandModule } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
 import { parseSize } from '../../config/units.js';
-import { examineHost, renderReport } from '../../doctor/index.js';
 
 interface DoctorArguments {
   readonly json: boolean;
@@ -32,7 +31,8 @@ export const doctorCommand: CommandModule<object, DoctorArguments> = {
       .epilogue('Exit code: 0 when --transport verbs would work, 1 when it would not.')
       .example('$0 doctor', 'a report to read')
       .example('$0 doctor --json | jq .problems', 'what is wrong, for a script'),
-  handler: (args) => {
+  handler: async (args) => {
+    const { examineHost, renderReport } = await import('../../doctor/index.js');
     const report = examineHost(sizeOf(args.memory));
     process.stdout.write(args.json ? `${JSON.stringify(report, undefined, 2)}\n` : renderReport(report));
     process.exitCode = report.ok ? 0 : 1;

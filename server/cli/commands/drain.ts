@@ -4,7 +4,7 @@ import { durationOf } from '../client-options.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
-import { errorLines } from '../move-lines.js';
+import { errorLines } from '../../move-lines.js';
 import { MOVE_NOTE, WAIT_OPTION } from './shard.js';
 
 interface DrainArguments extends ConnectionArguments {

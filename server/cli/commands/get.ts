@@ -26,7 +26,8 @@ const get: CliCommand<GetArguments> = {
       .option('json', {
         type: 'boolean',
         default: false,
-        describe: 'Print one JSON object: key, value (valueBase64 where it is no text), version, flags',
+        describe:
+          'Print one JSON object: key, value (valueBase64 where it is no text), version, flags, expiresAtMs where it expires',
       })
       .example('$0 get greeting', 'print it')
       .example('$0 get picture --raw > picture.png', 'bytes as they are')
@@ -41,9 +42,9 @@ const get: CliCommand<GetArguments> = {
     }
     const output = new Output();
     if (args.json) {
-      const { value, version, flags } = entry;
+      const { value, version, flags, expiresAtMs } = entry;
       await output.write(
-        `${JSON.stringify({ ...jsonKey(Buffer.from(key)), ...jsonValue(value), version: String(version), flags })}\n`,
+        `${JSON.stringify({ ...jsonKey(Buffer.from(key)), ...jsonValue(value), version: String(version), flags, expiresAtMs })}\n`,
       );
       return;
     }

@@ -5,7 +5,7 @@ import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
-import { errorLines } from '../move-lines.js';
+import { errorLines } from '../../move-lines.js';
 import { table } from '../table.js';
 
 interface IdArguments extends ConnectionArguments {

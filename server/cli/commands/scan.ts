@@ -3,7 +3,7 @@ import { FarkvError } from '../../../core/errors.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
-import { jsonKey, jsonValue, printable } from '../key-text.js';
+import { jsonKey, jsonValue, keyOf, printable } from '../key-text.js';
 import { Output } from '../output.js';
 
 interface ScanArguments extends ClientArguments {
@@ -11,6 +11,8 @@ interface ScanArguments extends ClientArguments {
   readonly json: boolean;
   readonly count: boolean;
   readonly limit: number | undefined;
+  readonly prefix: string | undefined;
+  readonly hex: boolean;
 }
 
 const scan: CliCommand<ScanArguments> = {
@@ -26,11 +28,13 @@ const scan: CliCommand<ScanArguments> = {
           'Print one JSON object a line: key (keyHex where it is no text), version, flags, expiresAtMs, and value with --values',
       })
       .option('count', { type: 'boolean', default: false, describe: 'Print only how many there are' })
+      .option('prefix', { type: 'string', requiresArg: true, describe: 'Only keys that begin with this' })
+      .option('hex', { type: 'boolean', default: false, describe: 'The prefix is in hexadecimal' })
       .option('limit', { type: 'number', requiresArg: true, describe: 'Stop after so many, 0 or more' })
       .example('$0 scan --values --json | jq .key', 'for a script')
       .example('$0 scan --count --namespace 7', 'how many keys another namespace has')
       .epilogue(
-        'A key that is there from the beginning to the end comes at least once; one that is written or deleted meanwhile may come or not. ' +
+        'A key that is there from the beginning to the end comes at least once; one that is written or deleted meanwhile may come or not. --count alone has the owners count. ' +
           'In lines of text a backslash is \\\\ and what is not printable \\xNN.\n\n' +
           exitCodesHelp(),
       ),
@@ -39,10 +43,15 @@ const scan: CliCommand<ScanArguments> = {
     const limit = args.limit ?? Number.POSITIVE_INFINITY;
     if (args.limit !== undefined && (!Number.isInteger(limit) || limit < 0))
       throw new FarkvError('ERR_CONFIG', '--limit: a number from 0 on is expected');
+    const wanted = args.prefix === undefined ? {} : { prefix: keyOf(args.prefix, args.hex) };
     let seen = 0;
     await withClient(args, async (client) => {
       if (limit < 1) return;
-      for await (const entry of args.values ? client.scan({ values: true }) : client.scan()) {
+      if (args.count && args.limit === undefined && !args.json) {
+        seen = await client.count(wanted);
+        return;
+      }
+      for await (const entry of args.values ? client.scan({ ...wanted, values: true }) : client.scan(wanted)) {
         const value = 'value' in entry && Buffer.isBuffer(entry.value) ? entry.value : undefined;
         if (args.json) {
           const { key, version, flags, expiresAtMs } = entry;

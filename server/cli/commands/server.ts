@@ -4,6 +4,7 @@ import type { CliCommand } from '../command.js';
 import { OPTION_NAMES, SERVER_OPTIONS, envName } from '../../config/options.js';
 import { formatLine, type LogSink } from '../../log.js';
 import type { ServerHandle } from '../../index.js';
+import { BoundedLines, endUnread, unshared } from '../unread.js';
 
 /** Beside the options of config/options.ts. */
 interface ServerArguments {
@@ -25,6 +26,13 @@ const BOUNDS =
   'After 10 wrong tokens a source address waits 100 ms, then twice as long each time, to 30 s. ' +
   'The port between servers holds 192 connections without a login, and begins 20 logins per second from strange addresses, 50 from those of its servers.';
 
+/** What the log says of signals that change nothing. */
+const HARMLESS: Partial<Record<NodeJS.Signals, string>> = {
+  SIGHUP: 'files of tokens and certificates are read again by themselves, within a second of a change; nothing else is',
+  SIGUSR1: 'nothing is to be done',
+  SIGUSR2: 'nothing is to be done',
+};
+
 function builder(y: Argv): Argv<ServerArguments> {
   let parser = y.usage(
     '$0 server [OPTIONS]\n\nRuns a server until SIGTERM or SIGINT, then waits until the leases of its clients have run out, and ends.',
@@ -36,7 +44,7 @@ function builder(y: Argv): Argv<ServerArguments> {
       describe: spec.describe,
       // Values are read by config/load.ts, the same for flags, environment and file.
       type: spec.kind === 'flag' ? 'boolean' : 'string',
-      ...('default' in spec ? { defaultDescription: spec.default } : {}),
+      ...('default' in spec ? { defaultDescription: 'defaultText' in spec ? spec.defaultText : spec.default } : {}),
     });
   }
   return parser
@@ -62,27 +70,30 @@ function builder(y: Argv): Argv<ServerArguments> {
     .epilogue(
       `${THREE}\n\n` +
         `Each option is also an environment variable (${envName('data-dir')}) and a key of --config (data-dir, dataDir); flags win over the environment, the environment over the file.\n\n` +
-        `${FIXED_LIMITS}\n\n${BOUNDS}\n\nExit codes: 0 stopped as told, 1 failed, 2 wrong usage or configuration.`,
+        `${FIXED_LIMITS}\n\n${BOUNDS}\n\nSignals: SIGTERM and SIGINT stop it. SIGHUP, SIGUSR1 and SIGUSR2 do nothing: files of tokens and certificates are read again by themselves when they change.\n\nExit codes: 0 stopped as told, 1 failed, 2 wrong usage or configuration.`,
     ) as unknown as Argv<ServerArguments>;
 }
 
 function announce(server: ServerHandle, json: boolean, ephemeral: boolean): void {
+  const out = unshared(process.stdout);
   if (json) {
     const { id, clusterId, peerAddresses: peer, fabric, shards, dataDir } = server;
-    process.stdout.write(
-      `${JSON.stringify({ event: 'ready', id, clusterId, control: server.addresses, peer, fabric, shards, dataDir, pid: process.pid })}\n`,
+    out.write(
+      `${JSON.stringify({ event: 'ready', id, clusterId, control: server.addresses, peer, http: server.httpAddresses, fabric, shards, dataDir, pid: process.pid })}\n`,
     );
     return;
   }
   const data = server.fabric.map((a) => `${a.provider} ${a.address}`).join(', ') || 'none (a witness)';
-  process.stdout.write(
-    `farkv server ${server.id} is ready: control ${server.addresses.join(', ')}; servers ${server.peerAddresses.join(', ')}; data ${data}; ${server.shards.length} shards; ` +
+  out.write(
+    `farkv server ${server.id} is ready: control ${server.addresses.join(', ')}; servers ${server.peerAddresses.join(', ')}; ${server.httpAddresses.map((at) => `http ${at}; `).join('')}data ${data}; ${server.shards.length} shards; ` +
       `directory ${server.dataDir}${ephemeral ? ' (temporary, removed at the end)' : ''}\n`,
   );
 }
 
 async function handler(args: ServerArguments): Promise<void> {
   const { loadSettings } = await import('../../config/load.js');
+  const { serviceManager } = await import('../service-manager.js');
+  const { RecoveryBar } = await import('../recovery-bar.js');
   const { hasRdmaDevice, startWith } = await import('../../start.js');
   const given = Object.fromEntries(
     [...OPTION_NAMES, 'config'].map((name) => [name, (args as unknown as Readonly<Record<string, unknown>>)[name]]),
@@ -90,19 +101,39 @@ async function handler(args: ServerArguments): Promise<void> {
   const settings = loadSettings(given, { env: process.env, dashes: true, hasVerbs: hasRdmaDevice() });
 
   const stop = new AbortController();
-  const log: LogSink = (level, text, fields) =>
-    void process.stderr.write(formatLine(settings.logFormat, new Date(), level, text, fields));
+  const isForPeople = process.stderr.isTTY && settings.logFormat === 'text';
+  const recovery = new RecoveryBar(isForPeople ? process.stderr : undefined);
+  const lines = new BoundedLines(unshared(process.stderr), (count) =>
+    formatLine(settings.logFormat, new Date(), 'warn', `${count} lines were not written here: nobody read them`, {
+      event: 'omitted',
+      count,
+    }),
+  );
+  const log: LogSink = (level, text, fields) => {
+    if (recovery.takes(fields)) return;
+    lines.write(formatLine(settings.logFormat, new Date(), level, text, fields));
+  };
+  const isInfo = ['debug', 'info'].includes(settings.logLevel);
+  const tell = await serviceManager(process.env, (text) => log('warn', text));
   const told = (): void => {
-    if (!stop.signal.aborted && ['debug', 'info'].includes(settings.logLevel))
-      log('info', 'stopping, once the leases of clients have run out');
+    if (!stop.signal.aborted) {
+      if (isInfo) log('info', 'stopping, once the leases of clients have run out');
+      tell('STOPPING=1');
+    }
     stop.abort();
   };
+  /** Without listeners SIGHUP and SIGUSR2 would end the server, and SIGUSR1 would open Node's debugger. */
+  const harmless = (signal: NodeJS.Signals): void => {
+    if (isInfo) log('info', `${signal}: ${HARMLESS[signal] ?? ''}`);
+  };
+  for (const signal of Object.keys(HARMLESS)) process.on(signal, harmless);
   process.on('SIGTERM', told);
   process.on('SIGINT', told);
   if (args['stop-with-stdin']) process.stdin.on('end', told).on('error', told).resume();
   try {
     const server = await startWith({ settings }, { signal: stop.signal, log });
     announce(server, args.json, settings.dataDir === undefined);
+    if (!stop.signal.aborted) tell(`READY=1\nSTATUS=serves ${server.shards.length} shards`);
     stop.signal.addEventListener('abort', () => void server.close());
     if (stop.signal.aborted) void server.close();
     await server.closed;
@@ -112,7 +143,9 @@ async function handler(args: ServerArguments): Promise<void> {
   } finally {
     process.off('SIGTERM', told);
     process.off('SIGINT', told);
+    for (const signal of Object.keys(HARMLESS)) process.off(signal, harmless);
     process.stdin.destroy();
+    endUnread();
   }
 }
 

@@ -3,7 +3,6 @@ import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
 import type { ResetDone } from '../../metadata/leader-duties.js';
 import type { ClusterStatus } from '../../status.js';
-import { isGoneNow } from '../../status-copies.js';
 import type { CliCommand } from '../command.js';
 import { durationOf } from '../client-options.js';
 import { withCluster, type ClusterConnection } from '../cluster.js';
@@ -72,7 +71,7 @@ export function lossText(shard: number, from: string | undefined, { to, lost }: 
   const copies = lost.map(
     ({ member, state, silentMs }) => `  copy of ${member}: ${state}, silent for ${Math.round(silentMs / 1000)} s`,
   );
-  const gone = '  every server that had a copy in sync has started again since: its copy ended with its process';
+  const gone = '  every server that had a copy in sync has started again since, and came back without it';
   return `${[begins, ...(copies.length === 0 ? [gone] : copies)].join('\n')}\n`;
 }
 
@@ -80,7 +79,7 @@ export function lossText(shard: number, from: string | undefined, { to, lost }: 
 async function chosen(cluster: ClusterConnection, args: ResetArguments): Promise<number[]> {
   if (args.shard !== 'all') return [shardOf(args)];
   if (args.from !== undefined) throw new FarkvError('ERR_CONFIG', '--from is of one shard: name it');
-  return (await cluster.status()).shards.filter(isGoneNow).map(({ shard }) => shard);
+  return (await cluster.status()).shards.filter((s) => s.copies?.gone === true).map(({ shard }) => shard);
 }
 
 async function reset(args: ResetArguments): Promise<void> {
@@ -96,7 +95,7 @@ async function reset(args: ResetArguments): Promise<void> {
     else if (!acceptLoss)
       throw new FarkvError(
         'ERR_BUSY',
-        'nothing was done: a server that is paused or cut off still has its copy, so bring it back, or say --accept-loss',
+        'nothing was done: a server that is paused or cut off, or whose disk cannot be read, may still have its copy: bring it back, or say --accept-loss',
       );
     const areServed = ({ shards }: ClusterStatus): boolean =>
       numbers.every((shard) => shards[shard]?.state === 'serving');

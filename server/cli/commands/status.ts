@@ -2,13 +2,15 @@
 import type { Argv } from 'yargs';
 import { formatSize } from '../../config/units.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from '../../status.js';
+import { attention } from '../../attention.js';
 import { whyNotStopped } from '../../safe-to-stop.js';
-import { copiesText, isGoneNow, levelText } from '../../status-copies.js';
+import { copiesText, levelText } from '../../status-copies.js';
 import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
-import { moveLines, errorLines } from '../move-lines.js';
+import { diskLines, diskTable } from '../disk-lines.js';
+import { moveLines, errorLines, failoverLines } from '../../move-lines.js';
 import { table } from '../table.js';
 
 interface StatusArguments extends ConnectionArguments {
@@ -34,8 +36,8 @@ function builder(y: Argv): Argv<StatusArguments> {
     .example('$0 status --json | jq \'.shards[] | select(.state != "serving")\'', 'shards that do not answer')
     .epilogue(
       exitCodesHelp({
-        done: 'every shard is served and there is a leader',
-        failed: 'not so; with --safe-to-stop: it may not be stopped',
+        done: 'every shard is served, there is a leader, and nothing needs a person',
+        failed: 'not so, and the last lines say what to do; with --safe-to-stop: it may not be stopped',
       }),
     ) as unknown as Argv<StatusArguments>;
 }
@@ -51,8 +53,8 @@ function hugeText(shards: readonly ShardStatus[]): string {
   return kinds.map((kind) => `${formatSize(sum(kind))} ${kind}`).join(', ') || '-';
 }
 
-function memberState({ state, leader, replacedBy, witness }: MemberStatus): string {
-  const about = [state, ...(witness === true ? ['witness'] : [])];
+function memberState({ state, leader, replacedBy, witness, draining }: MemberStatus): string {
+  const about = [state, ...(witness === true ? ['witness'] : []), ...(draining ? ['draining'] : [])];
   if (leader) about.push('leader');
   else if (replacedBy !== undefined) about.push(`${replacedBy} votes for it`);
   return about.join(', ');
@@ -138,17 +140,17 @@ export function renderStatus(status: ClusterStatus): string {
     tenants.length === 0
       ? ''
       : `\ntenants and their shards: ${tenants.join(', ')}; the others belong to the default tenant`;
-  const stalled = status.members.flatMap(({ id, node }) =>
-    node?.frontStalledMs === undefined
-      ? []
-      : [`${id} has not answered its clients and operators for ${Math.round(node.frontStalledMs / 1000)} s`],
-  );
-  const lost = status.shards.filter(isGoneNow).map(({ shard }) => shard);
-  const lostLines =
-    lost.length === 0 ? [] : [`shards ${lost.join(', ')} are lost: farkv shard reset all says what that means`];
-  const moves = [...stalled, ...lostLines, ...moveLines(status), ...errorLines(status)];
+  const needed = attention(status).map((line) => `needs attention: ${line}`);
+  const lines = [
+    ...diskLines(status),
+    ...moveLines(status),
+    ...errorLines(status),
+    ...failoverLines(status),
+    ...needed,
+  ];
+  const disks = diskTable(status);
   const levels = (status.replication ?? []).map((one) => `\n${levelText(one)}`).join('');
-  return `${head}${tenantLine}${levels}\n\n${members}\n${shards}${moves.length === 0 ? '' : `\n${moves.join('\n')}\n`}`;
+  return `${head}${tenantLine}${levels}\n\n${members}\n${disks === '' ? '' : `${disks}\n`}${shards}${lines.length === 0 ? '' : `\n${lines.join('\n')}\n`}`;
 }
 
 function saySafe(status: ClusterStatus, id: string, json: boolean): void {
@@ -164,8 +166,10 @@ async function handler(args: StatusArguments): Promise<void> {
     saySafe(status, args.safeToStop, args.json);
     return;
   }
-  process.stdout.write(args.json ? `${JSON.stringify(status, undefined, 2)}\n` : renderStatus(status));
-  if (!healthy(status)) process.exitCode = 1;
+  const needed = attention(status);
+  const text = args.json ? `${JSON.stringify({ ...status, attention: needed }, undefined, 2)}\n` : renderStatus(status);
+  process.stdout.write(text);
+  if (!healthy(status) || needed.length > 0) process.exitCode = 1;
 }
 
 const command: CliCommand<StatusArguments> = {

@@ -12,12 +12,6 @@ const ROUNDS = 2000;
 const WARM_UP = 4000;
 const BATCH = 64;
 const VALUE_BYTES = 1000;
-/**
- * perftest's ends never stop polling, so these do not within a round trip of emulation either
- * (docs/performance-notes.md, "RDMA").
- */
-const POLL_US = 100_000;
-
 /** Undefined when it could not be measured. */
 async function figure(tool: string, bytes: number, more: readonly string[] = []): Promise<number | undefined> {
   const { device, address } = deviceUnderTest();
@@ -67,8 +61,10 @@ async function medianUs(once: (i: number) => unknown): Promise<number> {
 export const performance: Part = [
   'the SDK beside perftest',
   async ({ cluster: start, client: connectTo }) => {
-    const cluster = await start({ servers: 1, shards: 1, args: ['--lease-ms', '60000', '--spin-us', String(POLL_US)] });
-    const warm = await connectTo(cluster, { putSpinUs: POLL_US, getSpinUs: POLL_US });
+    // perftest's ends never stop polling, so these do not within a round trip of emulation either
+    // (docs/performance-notes.md, "RDMA").
+    const cluster = await start({ servers: 1, shards: 1, args: ['--lease-ms', '60000', '--polling', 'always'] });
+    const warm = await connectTo(cluster, { polling: 'always' });
     const cold = await connectTo(cluster, { cachedLocations: 0 });
     const keys = Array.from({ length: BATCH }, (_, i) => `key-${i}`);
     const value = Buffer.alloc(VALUE_BYTES, 7);

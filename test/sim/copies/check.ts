@@ -6,12 +6,14 @@
  *   one owner      clients rely on one life of a shard's contents at a time
  *   given up       contents are given up when each process that has them has ended, or as the policy says: by an
  *                  operator, or because nobody who has them holds a lease
+ *   lost           where copies acknowledge before their disks: what was seen is lost only when the process of each whole
+ *                  copy has ended in disorder, and none of their disks has it; from some record on, and for ever
  *   config         rises with every change of a copy set or an epoch; a command has an effect in the config only for
  *                  which it was made, and one of them changes the owner
  *   shrinking      only an owner's proposal makes a copy in sync
  */
 import type { Command, Proposal } from '../../../core/metadata/commands.js';
-import { isWhole, policyOf } from '../../../core/metadata/copy-sets.js';
+import { isMarked, isWhole, policyOf } from '../../../core/metadata/copy-sets.js';
 import type { Copy, CopySet, MetadataState } from '../../../core/metadata/state.js';
 import { Violation } from '../checker.js';
 import type { Rec } from './table.js';
@@ -28,6 +30,10 @@ export interface Relied {
 export interface Processes {
   /** The records of a copy whose process runs. */
   logOf: (shard: number, copy: Copy) => readonly Rec[] | undefined;
+  /** The process of the copy does not run, and its disk has it. */
+  isOnDisk: (shard: number, copy: Copy) => boolean;
+  /** The records of a copy in memory, or on the disk of a process that does not run. */
+  recordsOf: (shard: number, copy: Copy) => readonly Rec[];
   /** The process of the copy runs, and holds a lease of the leader. */
   holdsLease: (copy: Copy) => boolean;
   relied: () => Iterable<Relied>;
@@ -61,7 +67,12 @@ export class CopyCheck {
   readonly #lifeOf = new Map<string, number>();
   /** shard/config for which the owner has changed. */
   readonly #changes = new Set<string>();
+  /** Copies whose process has ended in disorder since they were in sync. */
+  readonly #crashed = new Set<string>();
+  /** What was seen, and is nowhere. */
+  readonly #lost = new Set<number>();
   seenRecords = 0;
+  lostRecords = 0;
   givenUp = 0;
 
   constructor(
@@ -89,6 +100,7 @@ export class CopyCheck {
         if (this.#changes.has(key)) this.#wrong('config', shard, `two owners by config ${config}`);
         this.#changes.add(key);
       }
+      if (newEpoch) this.#loses(shard, command, was, is, after.shards[shard]?.owner);
       this.#shrinks(shard, command, was, is);
       this.#keeps(shard, command, before, was, is);
     }
@@ -107,6 +119,35 @@ export class CopyCheck {
     }
   }
 
+  crashed(copy: string): void {
+    this.#crashed.add(copy);
+  }
+
+  /** A marked copy leads. */
+  #loses(shard: number, command: Command, was: CopySet, is: CopySet, owner: string | undefined): void {
+    const id = is.copies.find((c) => c.member === owner && isWhole(c))?.id;
+    const back = command.t === 'member-join' ? command.recovered : undefined;
+    const isBack = back?.some((c) => c.shard === shard && c.copy === id && c.early === true) === true;
+    const heir = was.copies.find((c) => c.id === id && (isBack || isMarked(c)));
+    const seen = this.#seen[shard];
+    if (heir === undefined || seen === undefined) return;
+    const has = (copy: Copy): number => {
+      const log = this.world.recordsOf(shard, copy);
+      const at = seen.findIndex((rec, i) => rec.number !== log[i]?.number);
+      return at < 0 ? seen.length : at;
+    };
+    const kept = has(heir);
+    for (const copy of was.copies.filter(isWhole)) {
+      if (kept < seen.length && !this.#crashed.has(copy.id ?? ''))
+        this.#wrong('lost', shard, `copy ${copy.id ?? ''} never crashed, and ${heir.id ?? ''} leads with less`);
+      if (has(copy) > kept)
+        this.#wrong('lost', shard, `copy ${copy.id ?? ''} has more than ${heir.id ?? ''}, which leads`);
+    }
+    for (const copy of is.copies) this.#crashed.delete(copy.id ?? '');
+    this.lostRecords += seen.length - kept;
+    for (const { number } of seen.splice(kept)) this.#lost.add(number);
+  }
+
   #begin(shard: number, copy: string): void {
     const life = (this.#life[shard] ?? 0) + 1;
     this.#life[shard] = life;
@@ -123,9 +164,11 @@ export class CopyCheck {
     this.givenUp++;
     const policy = policyOf(before, shard);
     for (const copy of whole) {
-      if (this.world.logOf(shard, copy) === undefined) continue;
+      // An operator may believe that a disk is lost.
+      const mayCome = command.t !== 'shard-reset' && this.world.isOnDisk(shard, copy);
+      if (this.world.logOf(shard, copy) === undefined && !mayCome) continue;
       if (command.t === 'shard-reset') this.#wrong('given up', shard, `reset while copy ${copy.id ?? ''} is there`);
-      if (policy.level === 'replicated' && policy.onLoss === 'wait')
+      if (policy.level !== 'cache' && policy.onLoss === 'wait')
         this.#wrong('given up', shard, `${command.t} gives up copy ${copy.id ?? ''}, which is there`);
       if (this.world.holdsLease(copy)) this.#wrong('given up', shard, `copy ${copy.id ?? ''} is of a living server`);
     }
@@ -133,13 +176,13 @@ export class CopyCheck {
 
   /** After each step, with the state after all entries. */
   stepped(state: MetadataState): void {
-    for (const one of this.world.relied()) this.#extend(one);
-    for (const one of this.world.relied()) this.#extend(one);
+    for (let i = 0; i < 2; i++)
+      for (const one of this.world.relied()) this.#extend(one, state.shards[one.shard]?.owner);
     state.copySets?.forEach((set, shard) => {
       const seen = this.#seen[shard] ?? [];
       for (const copy of set.copies) {
         if (isWhole(copy) && copy.id === undefined) this.#wrong('seen values', shard, `no table is ${copy.state}`);
-        if (!isWhole(copy) || this.#lifeOf.get(copy.id ?? '') !== this.#life[shard]) continue;
+        if (!isWhole(copy) || isMarked(copy) || this.#lifeOf.get(copy.id ?? '') !== this.#life[shard]) continue;
         const log = this.world.logOf(shard, copy);
         if (log !== undefined && !startsWith(log, seen))
           this.#wrong('seen values', shard, `copy ${copy.id ?? ''} of ${copy.member} is ${copy.state} and lacks some`);
@@ -147,7 +190,7 @@ export class CopyCheck {
     });
   }
 
-  #extend({ who, shard, copy, committed }: Relied): void {
+  #extend({ who, shard, copy, committed: all }: Relied, owner: string | undefined): void {
     const seen = this.#seen[shard] ?? [];
     const life = this.#lifeOf.get(copy) ?? 0;
     if (life !== this.#life[shard]) {
@@ -155,9 +198,15 @@ export class CopyCheck {
       if (seen.length > 0) this.#wrong('one owner', shard, `${who} is relied on for contents of the past`);
       return;
     }
+    // Until leases of before are over, clients may READ what is lost by now.
+    const at = who === owner ? -1 : all.findIndex((rec) => this.#lost.has(rec.number));
+    const committed = at < 0 ? all : all.slice(0, at);
     if (!startsWith(committed, seen)) this.#wrong('seen values', shard, `${who} is relied on and lacks some`);
     this.seenRecords += committed.length - seen.length;
-    seen.push(...committed.slice(seen.length));
+    for (const rec of committed.slice(seen.length)) {
+      if (this.#lost.has(rec.number)) this.#wrong('lost', shard, `${who} has what was lost`);
+      seen.push(rec);
+    }
   }
 
   #wrong(invariant: string, shard: number, what: string): never {

@@ -1,11 +1,11 @@
 /** A server of the simulation of copies: its metadata, applied when it likes, its tables, and what it proposes. */
 import type { Command } from '../../../core/metadata/commands.js';
-import { heirNamed, inSync, isWhole, policyOf } from '../../../core/metadata/copy-sets.js';
-import { FORMAT_COPIES } from '../../../core/metadata/format.js';
+import { heirNamed, inSync, isMarked, isWhole, policyOf } from '../../../core/metadata/copy-sets.js';
+import { FORMAT_DURABLE } from '../../../core/metadata/format.js';
 import { MetadataMachine } from '../../../core/metadata/machine.js';
 import type { Copy, CopySet, MetadataState, Shard } from '../../../core/metadata/state.js';
 import type { Random } from '../../support/random.js';
-import { Table, type Peer } from './table.js';
+import { newPeer, Table, type OnDisk, type Peer } from './table.js';
 
 /** Mechanisms of owners, backups and leaders that can be left out, to see that the check finds it. */
 export const COPY_MISTAKES = [
@@ -14,12 +14,13 @@ export const COPY_MISTAKES = [
   'owners ask for a copy before they wait for it',
   'owners add copies under long leases of clients',
   'owners call every copy whole',
-  'copies that have not followed an owner say that they have',
   'new owners serve before the leases that they gave have ended',
   'leaders do not wait for the leases of earlier starts',
   'owners hand over while clients rely on them',
   'owners hand over what the heir may lack',
   'owners go on though a handover may still come',
+  'durable copies acknowledge what is not on their disks',
+  'copies come back as if they had all that they acknowledged',
 ] as const;
 export type CopyMistake = (typeof COPY_MISTAKES)[number];
 
@@ -46,14 +47,18 @@ export interface Around {
   linked: (a: string, b: string) => boolean;
   /** Clients may go on reading it until then, though its process has ended or it belongs to another shard's life. */
   leave: (shard: number, table: Table) => void;
+  /** This copy's process has ended, and its disk may lack what it had acknowledged. */
+  crashed: (copy: string) => void;
   log: readonly Uint8Array[];
 }
 
 export class Server {
-  readonly machine = new MetadataMachine(FORMAT_COPIES);
+  readonly machine = new MetadataMachine(FORMAT_DURABLE);
   readonly tables = new Map<number, Table>();
   /** By shard: the name of a copy that it is to make. */
   readonly anew = new Map<number, string>();
+  /** By shard: what is on its disk while it does not run. */
+  readonly disks = new Map<number, OnDisk>();
   alive = false;
   start = '';
   applied = 0;
@@ -62,6 +67,11 @@ export class Server {
   /** Since when it has one without a gap. */
   leaseSinceMs = -Infinity;
   grant: { readonly index: number; readonly untilMs: number } | undefined;
+  /** It acknowledges what its disk does not have yet. */
+  early = false;
+  /** What a start has to know: the one before did so, and did not end in order, or the metadata was not told of it. */
+  #marks = false;
+  #found = false;
   /** Leases that clients had of an earlier process have ended by then. */
   #servesAtMs = -Infinity;
 
@@ -82,20 +92,47 @@ export class Server {
   begin(servesAtMs: number): void {
     this.alive = true;
     this.start = this.around.name();
+    this.#found = this.#marks;
+    this.#marks ||= this.early;
     this.#servesAtMs = servesAtMs;
+    for (const [shard, disk] of this.disks) {
+      const table = Table.from(disk);
+      table.early = this.early;
+      table.grantedUntilMs = this.around.nowMs() + COPY_LEASE_MS;
+      this.tables.set(shard, table);
+    }
+    this.disks.clear();
     this.join();
   }
 
-  end(): void {
-    for (const [shard, table] of this.tables) this.around.leave(shard, table);
+  /** In order: all that was acknowledged is on the disk. */
+  end(inOrder = false): void {
+    if (this.joined) this.#marks = this.early;
+    if (inOrder && this.joined) this.#marks = false;
+    for (const [shard, table] of this.tables) {
+      if (inOrder) table.sync();
+      else this.around.crashed(table.id);
+      this.around.leave(shard, table);
+      if (table.disk !== undefined) this.disks.set(shard, this.#left(table, table.disk));
+    }
     this.tables.clear();
     this.alive = false;
     this.leaseUntilMs = -Infinity;
     this.grant = undefined;
   }
 
+  /** Some of what was written and not synced may be there. */
+  #left(table: Table, disk: OnDisk): OnDisk {
+    if (table.epoch !== disk.epoch) return disk;
+    const more = this.around.random.below(table.log.length - disk.log.length + 1);
+    return { ...disk, log: table.log.slice(0, disk.log.length + more) };
+  }
+
   join(): void {
     const replaces = this.state.members.get(this.id)?.incarnation;
+    const recovered = [...this.tables].flatMap(([shard, { id: copy, epoch, log, durable }]) =>
+      durable ? [{ shard, copy, worker: 0, epoch, lsn: log.length, ...this.#told() }] : [],
+    );
     this.around.propose(this, {
       t: 'member-join',
       id: this.id,
@@ -105,7 +142,25 @@ export class Server {
       control: [`${this.id}.example:7400`],
       fabric: [{ provider: 'tcp', address: '127.0.0.1:7500', worker: 0 }],
       memoryBytes: 2 ** 30,
+      ...(recovered.length === 0 ? {} : { recovered }),
     });
+  }
+
+  #told(): { early?: true } {
+    const isTold = this.around.mistake !== 'copies come back as if they had all that they acknowledged';
+    return this.#found && isTold ? { early: true } : {};
+  }
+
+  /** What is on the disk of a server that acknowledges before that. */
+  writes(): void {
+    for (const table of this.tables.values()) if (table.early && this.around.random.below(8) === 0) table.sync();
+  }
+
+  /** A copy that came back follows nobody before its server knows what the metadata has made of it. */
+  follows(shard: number, { id }: Table): boolean {
+    if (!this.early) return true;
+    const copy = this.state.copySets?.[shard]?.copies.find((c) => c.id === id);
+    return this.joined && !(copy !== undefined && isMarked(copy));
   }
 
   // ---- what the metadata says
@@ -150,6 +205,8 @@ export class Server {
     } else if (own === undefined && s.incarnation === undefined) {
       if (table !== undefined) this.around.leave(s.shard, table);
       const fresh = new Table(this.around.name(), s.epoch);
+      fresh.durable = policy.level === 'durable';
+      fresh.early = fresh.durable && this.early;
       this.tables.set(s.shard, fresh);
       fresh.lead(s.epoch, set, policy);
       this.#open(s, fresh.id);
@@ -186,7 +243,7 @@ export class Server {
     const isNamed = copies.some((c) => c.id === table.id && isWhole(c));
     if (this.#mayCount(s, table) && random.below(inSync(copies) > 0 ? 2 : 20) === 0) this.#count(s, table);
     const tookOver =
-      table.committed >= table.inherited &&
+      table.tookOver &&
       (now >= table.grantedUntilMs ||
         this.around.mistake === 'new owners serve before the leases that they gave have ended');
     if (
@@ -232,6 +289,7 @@ export class Server {
   }
 
   #count(s: Shard, table: Table): void {
+    table.sync();
     const about = { member: this.id, start: this.start, copy: table.id, worker: s.worker, lsn: 0 };
     this.around.propose(this, { t: 'copies-in-sync', ...this.#names(s, table), ...about });
   }
@@ -250,24 +308,32 @@ export class Server {
     const server = this.around.server(peer.member);
     const table = server?.tables.get(shard);
     if (!this.around.linked(this.id, peer.member)) return undefined;
-    return server?.alive === true && server.start === peer.start && table?.id === peer.id && table.role === 'backup'
-      ? table
-      : undefined;
+    if (server?.alive !== true || server.start !== peer.start || table?.id !== peer.id) return undefined;
+    return table.role === 'backup' && server.follows(shard, table) ? table : undefined;
   }
 
   #exchange(s: Shard, table: Table, now: number): void {
     const { random } = this.around;
     for (const peer of table.peers.values()) {
       const backup = this.#at(s.shard, peer);
-      if (backup === undefined || backup.damaged || random.below(3) === 0 || !backup.follow(table)) continue;
+      if (backup === undefined || backup.damaged || random.below(3) === 0) continue;
+      if (this.#missed(table, peer, backup)) table.peers.delete(peer.id);
+      if (!backup.follow(table)) continue;
       if (random.below(3) > 0) backup.take(table, 1 + random.below(2));
       if (backup.withheld) continue;
       backup.grantedUntilMs = Math.max(backup.grantedUntilMs, now + COPY_LEASE_MS);
+      if (this.around.mistake !== 'durable copies acknowledge what is not on their disks') backup.logged();
       if (random.below(4) === 0) continue;
+      peer.follows = true;
       peer.prepared = Math.max(peer.prepared, backup.log.length);
       peer.leaseMs = now + COPY_LEASE_MS;
       table.commit();
     }
+  }
+
+  /** It cannot go on: it is to be met anew. */
+  #missed(table: Table, { standing }: Peer, backup: Table): boolean {
+    return standing === 'joins' && backup.epoch <= table.epoch && !table.goesOn(backup);
   }
 
   #names(
@@ -284,6 +350,7 @@ export class Server {
     for (const copy of this.state.copySets?.[s.shard]?.copies ?? []) this.#meet(s, table, copy);
     for (const peer of table.peers.values()) {
       if (peer.standing === 'in-sync') continue;
+      if (peer.standing === 'joins' && !peer.follows) continue;
       if (peer.standing === 'joins' && mistake !== 'owners ask for a copy before they wait for it') {
         peer.standing = 'required';
         peer.settledMs = mistake === 'owners add copies under long leases of clients' ? now : table.clientsUntilMs;
@@ -307,9 +374,8 @@ export class Server {
       return;
     if (!this.around.linked(this.id, member)) return;
     const present = server.tables.get(s.shard);
-    const met = { member, start, standing: 'joins', prepared: 0, leaseMs: -Infinity, settledMs: 0 } as const;
     if (state === 'eligible') {
-      if (id !== undefined && present?.id === id) table.peers.set(id, { ...met, id });
+      if (id !== undefined && present?.id === id) table.peers.set(id, newPeer(member, start, id, 'joins'));
       return;
     }
     if (present?.role === 'owner' || (present !== undefined && present.epoch > table.epoch)) return;
@@ -324,12 +390,21 @@ export class Server {
     server.anew.delete(s.shard);
     const copy = new Table(id ?? this.around.name(), table.epoch, table.log.slice(0, table.committed));
     copy.grantedUntilMs = present?.grantedUntilMs ?? -Infinity;
+    copy.durable = table.durable;
+    copy.early = copy.durable && server.early;
     server.tables.set(s.shard, copy);
-    table.peers.set(copy.id, { ...met, id: copy.id });
+    table.peers.set(copy.id, newPeer(member, start, copy.id, 'joins'));
   }
 
   #remove(s: Shard, table: Table): void {
     const { random, mistake, mood } = this.around;
+    const marked = this.state.copySets?.[s.shard]?.copies.find((c) => isMarked(c) && c.member !== this.id);
+    if (marked !== undefined) {
+      const { owner, memberIncarnation, ...name } = this.#names(s, table);
+      const removed = { ...name, member: marked.member, start: marked.start, whole: random.below(2) === 0, lsn: 0 };
+      this.around.propose(this, { t: 'copies-removed', by: { owner, memberIncarnation }, copies: [removed] });
+      return;
+    }
     for (const peer of table.peers.values()) {
       const isThere = this.#at(s.shard, peer) !== undefined;
       if (random.below(isThere ? mood.removes : 4) > 0) continue;
@@ -388,7 +463,7 @@ export class Server {
   }
 
   suspect(): void {
-    const { random, mistake, mood } = this.around;
+    const { random, mood } = this.around;
     for (const [shard, table] of this.tables) {
       const s = this.state.shards[shard];
       const set = this.state.copySets?.[shard];
@@ -403,15 +478,13 @@ export class Server {
       const hears = owner?.alive === true && this.around.linked(this.id, owner.id);
       if (random.below(hears ? mood.suspects : 4) > 0) continue;
       table.withheld = true;
-      const followed =
-        table.epoch === s.epoch || mistake === 'copies that have not followed an owner say that they have';
       const incarnation = this.around.name();
       const name = { shard, epoch: s.epoch, config: set.config, copy: table.id, incarnation };
       this.around.propose(this, {
         t: 'shards-promoted',
         id: this.id,
         memberIncarnation: this.start,
-        shards: [{ ...name, followed, lsn: table.committed }],
+        shards: [{ ...name, lsn: table.committed }],
       });
     }
   }

@@ -4,6 +4,7 @@
  * something to be lost when core/metadata gives a shard to the wrong copy. A message and its answer are one step here;
  * native/test/dataplane/replica_machine.c searches what may come between them.
  */
+import { inSync } from '../../../core/metadata/copy-sets.js';
 import type { CopySet, Policy } from '../../../core/metadata/state.js';
 import { Violation } from '../checker.js';
 
@@ -19,17 +20,35 @@ type Standing = 'joins' | 'required' | 'proposed' | 'in-sync';
 export interface Peer {
   readonly id: string;
   readonly member: string;
-  readonly start: string;
+  start: string;
   standing: Standing;
-  /** It has acknowledged so many records, in this epoch. */
+  /** It has acknowledged something in this epoch: so many records. */
+  follows: boolean;
   prepared: number;
   leaseMs: number;
   /** Required: clients' leases from before have ended by then. */
   settledMs: number;
 }
 
+export function newPeer(member: string, start: string, id: string, standing: Standing): Peer {
+  return { id, member, start, standing, follows: false, prepared: 0, leaseMs: -Infinity, settledMs: 0 };
+}
+
+/** What is left of a durable copy when its process ends. */
+export interface OnDisk {
+  readonly id: string;
+  readonly epoch: number;
+  readonly log: readonly Rec[];
+  readonly committed: number;
+}
+
 export class Table {
   readonly log: Rec[];
+  /** What is certain to be on the disk; undefined: nothing, or the shard is not durable. */
+  disk: OnDisk | undefined;
+  durable = false;
+  /** It acknowledges what is in its memory; the disk has that some time after, in order. */
+  early = false;
   committed: number;
   role: 'backup' | 'owner' = 'backup';
   withheld = false;
@@ -58,11 +77,30 @@ export class Table {
     this.committed = log.length;
   }
 
+  /** All that it has is on the disk from now on. */
+  sync(): void {
+    const { id, epoch, log, committed } = this;
+    if (this.durable) this.disk = { id, epoch, log: [...log], committed };
+  }
+
+  /** Before it acknowledges anything: all of it is on the disk, or the beginning of the epoch is. */
+  logged(): void {
+    if (!this.early || this.disk?.epoch !== this.epoch) this.sync();
+  }
+
+  static from({ id, epoch, log, committed }: OnDisk): Table {
+    const table = new Table(id, epoch, log);
+    table.committed = committed;
+    table.durable = true;
+    table.sync();
+    return table;
+  }
+
   // ---- a backup
 
-  /** False: an owner of the past. */
+  /** False: an owner of the past, or one that it cannot go on with. */
   follow(owner: Table): boolean {
-    if (owner.epoch < this.epoch) return false;
+    if (!owner.goesOn(this)) return false;
     if (owner.epoch > this.epoch) {
       if (this.committed > owner.inherited)
         throw new Violation('copies', `copy ${this.id} truncates what has taken effect there`);
@@ -96,8 +134,8 @@ export class Table {
     this.inherited = this.log.length;
     this.peers.clear();
     for (const { member, start, id, state } of set.copies)
-      if (state === 'in-sync' && id !== undefined && id !== this.id)
-        this.peers.set(id, { id, member, start, standing: 'in-sync', prepared: 0, leaseMs: -Infinity, settledMs: 0 });
+      if (id !== undefined && id !== this.id)
+        this.peers.set(id, newPeer(member, start, id, state === 'in-sync' ? 'in-sync' : 'joins'));
     this.#count(set, policy);
     this.commit();
   }
@@ -116,14 +154,30 @@ export class Table {
         throw new Violation('copies', `copy ${id} is in sync, and its owner does not wait for it`);
     const joining = new Set(set.copies.flatMap((c) => (c.state === 'joining' && c.id !== undefined ? [c.id] : [])));
     for (const peer of this.peers.values()) {
+      // Its process has ended, and it came back from its disk.
+      peer.start = set.copies.find((c) => c.id === peer.id)?.start ?? peer.start;
       if (named.has(peer.id)) peer.standing = 'in-sync';
       // It goes on with what it has: nothing is committed that it lacks.
       else if (peer.standing === 'in-sync' && joining.has(peer.id)) peer.standing = 'joins';
       else if (peer.standing === 'in-sync') this.peers.delete(peer.id);
       else if (peer.standing === 'proposed') peer.standing = 'joins';
+      // Its server has started again, and it begins anew.
+      if (this.early && peer.standing !== 'in-sync' && set.copies.every((c) => c.id !== peer.id))
+        this.peers.delete(peer.id);
     }
     this.#count(set, policy);
     this.commit();
+  }
+
+  /** Whether it may go on from where it is: one that joins not after an epoch that it has missed. */
+  goesOn({ id, epoch }: Table): boolean {
+    const peer = this.peers.get(id);
+    return epoch <= this.epoch && (this.isRequired(peer) || (peer !== undefined && epoch + 1 >= this.epoch));
+  }
+
+  /** All copies in sync follow, and what came with the shard is committed. */
+  get tookOver(): boolean {
+    return this.committed >= this.inherited && [...this.peers.values()].every((p) => !this.isRequired(p) || p.follows);
   }
 
   isRequired(peer: Peer | undefined): boolean {
@@ -138,6 +192,7 @@ export class Table {
   commit(): void {
     let to = this.#inSync >= this.#minInSync ? this.log.length : Math.min(this.log.length, this.inherited);
     for (const peer of this.peers.values()) if (this.isRequired(peer)) to = Math.min(to, peer.prepared);
+    if (to > this.committed) this.logged();
     this.committed = Math.max(this.committed, to);
   }
 
@@ -151,6 +206,6 @@ export class Table {
   #count(set: CopySet, policy: Policy): void {
     this.config = set.config;
     this.#minInSync = policy.minInSync;
-    this.#inSync = set.copies.filter((c) => c.state === 'in-sync').length;
+    this.#inSync = inSync(set.copies);
   }
 }

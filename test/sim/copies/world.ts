@@ -7,7 +7,7 @@
 import { encodeProposal, type Command } from '../../../core/metadata/commands.js';
 import { Absences, nextCopies } from '../../../core/metadata/copy-policy.js';
 import { hasCopies, isWhole } from '../../../core/metadata/copy-sets.js';
-import { FORMAT_COPIES } from '../../../core/metadata/format.js';
+import { FORMAT_COPIES, FORMAT_DURABLE } from '../../../core/metadata/format.js';
 import { nextMove, nextOwners, takeFromDead } from '../../../core/metadata/leader-policy.js';
 import { MetadataMachine } from '../../../core/metadata/machine.js';
 import { GrantedLeases, heldMs } from '../../../core/metadata/owner-leases.js';
@@ -48,7 +48,11 @@ export class CopiesWorld {
   readonly #stepsEachMs: number;
   /** In one history of four copies are found to be none. */
   readonly #damages: boolean;
-  readonly #truth = new MetadataMachine(FORMAT_COPIES);
+  /** In one of four the first tenant's values are on disks, and all servers lose their power at times. */
+  readonly #durable: boolean;
+  /** In half of those most servers acknowledge what their disks do not have yet. */
+  readonly #early: boolean;
+  readonly #truth = new MetadataMachine(FORMAT_DURABLE);
   readonly #log: Uint8Array[] = [];
   readonly #servers: Server[];
   readonly #check: CopyCheck;
@@ -77,6 +81,8 @@ export class CopiesWorld {
     this.#random = random;
     this.#stepsEachMs = random.pick([1, 2, 4, 8]);
     this.#damages = seed % 4 === 3;
+    this.#durable = seed % 4 === 2;
+    this.#early = seed % 8 === 2;
     const around = {
       random,
       mood: {
@@ -91,13 +97,22 @@ export class CopiesWorld {
       server: (id: string) => this.#servers.find((s) => s.id === id),
       linked: (a: string, b: string) => !this.#cuts.has(pairOf(a, b)),
       leave: (shard: number, table: Table) => this.#leave(shard, table),
+      crashed: (copy: string) => this.#check.crashed(copy),
       log: this.#log,
     };
     this.#servers = SERVERS.map((id) => new Server(id, around));
+    if (this.#early) for (const server of this.#servers) server.early = random.below(4) > 0;
     this.#leader = this.#servers[0]!;
     this.#leases = this.#newLeases();
     this.#check = new CopyCheck(SHARDS, {
       logOf: (shard, copy) => this.#tableOf(shard, copy)?.log,
+      isOnDisk: (shard, copy) =>
+        this.#servers.some((s) => s.id === copy.member && !s.alive && s.disks.get(shard)?.id === copy.id),
+      recordsOf: (shard, copy) => {
+        const server = this.#servers.find((s) => s.id === copy.member);
+        const there = server?.alive === true ? server.tables.get(shard) : server?.disks.get(shard);
+        return there?.id === copy.id ? (there?.log ?? []) : [];
+      },
       // One that began after the leader had decided came too late.
       holdsLease: (copy) => {
         const server = this.#process(copy);
@@ -120,6 +135,7 @@ export class CopiesWorld {
     while (this.steps < steps) this.#step();
     this.counters.seen = this.#check.seenRecords;
     this.counters.givenUp = this.#check.givenUp;
+    this.counters.lost = this.#check.lostRecords;
   }
 
   #makeCluster(): void {
@@ -142,6 +158,7 @@ export class CopiesWorld {
       }),
     );
     this.#commit(this.#encode(this.#name(), { t: 'raise-format', format: FORMAT_COPIES }));
+    this.#commit(this.#encode(this.#name(), { t: 'raise-format', format: FORMAT_DURABLE }));
     for (const { bytes } of joins) this.#commit(bytes);
     for (let tenant = 0; tenant < SHARDS; tenant++) this.#commit(this.#encode(this.#name(), this.#policy(tenant)));
   }
@@ -260,6 +277,7 @@ export class CopiesWorld {
         this.#trouble(server);
         break;
     }
+    if (this.#early && server.alive) server.writes();
     this.#check.stepped(this.#truth.state);
   }
 
@@ -288,7 +306,7 @@ export class CopiesWorld {
     const leases = this.#leases;
     leases.observe(state.members.values(), this.#nowMs);
     this.#absences.observe(state, leases, this.#nowMs);
-    const taken = takeFromDead(state, leases, this.#nowMs);
+    const taken = takeFromDead(state, leases, this.#nowMs, this.#absences);
     if (taken !== undefined) leases.withhold(taken.id);
     const command = taken ?? this.#reset(state) ?? nextCopies(state, leases, this.#nowMs, this.#absences);
     const inTerm = command?.t === 'shards-taken' || command?.t === 'shards-given' || command?.t === 'shard-reset';
@@ -337,14 +355,16 @@ export class CopiesWorld {
   }
 
   #trouble(server: Server): void {
+    if (this.#durable && this.#random.below(80) === 0) this.#losePower();
     switch (this.#random.below(this.#damages ? 13 : 12)) {
       case 0:
       case 1:
       case 2:
         if (server.alive && this.#random.below(8) === 0) {
           this.#count('ends');
-          this.#say(`${server.id} ends`);
-          server.end();
+          const inOrder = this.#early && this.#random.below(3) === 0;
+          this.#say(`${server.id} ends${inOrder ? ' in order' : ''}`);
+          server.end(inOrder);
         }
         return;
       case 3:
@@ -352,6 +372,7 @@ export class CopiesWorld {
       case 5:
       case 6:
         if (server.alive) return;
+        if (this.#early && this.#random.below(6) === 0) server.early = !server.early;
         server.begin(this.#nowMs + heldMs(TERMS));
         this.#say(`${server.id} starts as ${server.start}`);
         return;
@@ -377,6 +398,19 @@ export class CopiesWorld {
         return;
       }
       default:
+    }
+  }
+
+  #losePower(): void {
+    this.#count('powers');
+    this.#say('the power is gone');
+    for (const server of this.#servers) {
+      if (server.alive) server.end();
+      // A disk may be lost with it.
+      const [shard] = server.disks.keys();
+      if (shard === undefined || this.#random.below(12) > 0) continue;
+      this.#check.crashed(server.disks.get(shard)?.id ?? '');
+      server.disks.delete(shard);
     }
   }
 
@@ -407,7 +441,7 @@ export class CopiesWorld {
     return {
       t: 'policy-set',
       tenant,
-      level: 'replicated',
+      level: tenant === 0 && this.#durable ? 'durable' : 'replicated',
       replicas,
       minInSync,
       onLoss: tenant === 0 ? 'wait' : 'empty',

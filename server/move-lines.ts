@@ -1,6 +1,7 @@
-/** What the command line says of shards on their way, and of what is in the way. */
-import type { MoveError } from '../shards/move-errors.js';
-import type { ClusterStatus } from '../status.js';
+/** What operators are told of shards on their way, of what is in the way, and of owners that were replaced. */
+import type { Failover } from '../core/metadata/failovers.js';
+import type { MoveError } from './shards/move-errors.js';
+import type { ClusterStatus } from './status.js';
 
 /** The same for as long as it is the same error. */
 export function errorLine({ shard, from, to, attempts, reason, calledOff }: MoveError): string {
@@ -21,4 +22,20 @@ export function moveLines({ moves, shards }: ClusterStatus): string[] {
     ({ shard, to, phase, handover }) =>
       `shard ${shard} is moving (${shards.find((s) => s.shard === shard)?.owner ?? 'no owner'} -> ${to}): ${handover === true ? 'handed over once its copy is in sync' : phase === undefined ? 'copying' : PHASES[phase]}`,
   );
+}
+
+/** The newest alone, and why it was; of an owner whose shards went to several servers, a line each. */
+export function failoverLines({ failovers = [] }: Pick<ClusterStatus, 'failovers'>): string[] {
+  const [newest] = failovers;
+  return failovers
+    .filter(({ from, agoMs }) => from === newest?.from && agoMs - newest.agoMs < 1000)
+    .map(
+      ({ from, to, shards, why, values, agoMs }) =>
+        `last failover: ${shards === 1 ? '1 shard' : `${shards} shards`} from ${from} to ${to} ${Math.round(agoMs / 1000)} s ago, since ${from} ${why === 'silent' ? 'did not answer' : 'had started again'}: ${servedText(to, values)}`,
+    );
+}
+
+function servedText(to: string, values: Failover['values']): string {
+  if (values === 'all') return 'with all values, from a copy';
+  return values === 'some' ? `with what the copy at ${to} had` : `empty, since ${to} had no copy`;
 }

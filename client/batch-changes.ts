@@ -1,6 +1,7 @@
 /**
- * putMany: one crossing into the native side for up to PUTS_MAX puts, which are operations of one batch. What has a
- * time to live or flags of its own, what a signal may end, and what has to wait for room goes the way of a put.
+ * putMany and deleteMany: one crossing into the native side for up to PUTS_MAX changes, which are operations of one
+ * batch. What has a time to live or flags of its own, what a signal may end, and what has to wait for room goes the way
+ * of a change by itself.
  */
 import { PENDING_BASE, PUTS_MAX, type NativeClient } from '../native/native-client.js';
 import { Batch, type BatchFailure } from './batch.js';
@@ -14,7 +15,19 @@ export interface PutBatch {
   readonly values: readonly Uint8Array[];
 }
 
-export class BatchPuts {
+/** The changes of one call. */
+interface Changes {
+  readonly space: number;
+  readonly keys: readonly Key[];
+  /** Posts one crossing's keys, the first of which is number `from` of the call; fills the answers. */
+  readonly post: (chunk: readonly Key[], from: number) => void;
+  /** Called with what a change that was sent ended with; throws FarkvError. */
+  readonly ended: (status: number) => void;
+  /** Called for each that is to go alone. */
+  readonly single: (i: number) => void;
+}
+
+export class BatchChanges {
   readonly #native: NativeClient;
   readonly #operations: Operations;
   readonly #answers = new Uint32Array(PUTS_MAX);
@@ -36,8 +49,39 @@ export class BatchPuts {
     timeoutMs: number,
     single: (i: number) => void,
   ): Promise<BatchFailure[]> {
+    const post = (chunk: readonly Key[], from: number): void => {
+      const parts = chunk.length === keys.length ? values : values.slice(from, from + chunk.length);
+      const text = this.#text.join(chunk);
+      this.#native.putMany(space, chunk, parts, codec, this.#answers, timeoutMs, text, this.#text.lengths);
+    };
+    const ended = (status: number): void => {
+      if (status !== Status.ok) throw statusError(status);
+    };
+    return this.#change({ space, keys, post, ended, single });
+  }
+
+  /** As put; `found` is called for each key that was there. */
+  delete(
+    space: number,
+    keys: readonly Key[],
+    timeoutMs: number,
+    found: () => void,
+    single: (i: number) => void,
+  ): Promise<BatchFailure[]> {
+    const post = (chunk: readonly Key[]): void => {
+      const text = this.#text.join(chunk);
+      this.#native.deleteMany(space, chunk, this.#answers, timeoutMs, text, this.#text.lengths);
+    };
+    const ended = (status: number): void => {
+      if (status === Status.ok) found();
+      else if (status !== Status.notFound) throw statusError(status);
+    };
+    return this.#change({ space, keys, post, ended, single });
+  }
+
+  #change(changes: Changes): Promise<BatchFailure[]> {
+    const { keys, post, single } = changes;
     if (this.#operations.closed) return Promise.reject(statusError(Status.closed));
-    const answers = this.#answers;
     const ends: Promise<BatchFailure[]>[] = [];
     for (let from = 0; from < keys.length; from += PUTS_MAX) {
       // Behind what waits: changes keep the order of their calls.
@@ -46,25 +90,16 @@ export class BatchPuts {
         break;
       }
       const count = Math.min(PUTS_MAX, keys.length - from);
-      const whole = from === 0 && count === keys.length;
-      const chunk = whole ? keys : keys.slice(from, from + count);
-      const parts = whole ? values : values.slice(from, from + count);
-      this.#native.putMany(space, chunk, parts, codec, answers, timeoutMs, this.#text.join(chunk), this.#text.lengths);
-      ends.push(this.#settle(space, chunk, from, answers, single));
+      const chunk = count === keys.length ? keys : keys.slice(from, from + count);
+      post(chunk, from);
+      ends.push(this.#settle(changes, chunk, from));
     }
     return ends.length === 1 ? (ends[0] ?? Promise.resolve([])) : Promise.all(ends).then((all) => all.flat());
   }
 
-  async #settle(
-    space: number,
-    keys: readonly Key[],
-    from: number,
-    answers: Uint32Array,
-    single: (i: number) => void,
-  ): Promise<BatchFailure[]> {
-    const batch = new Batch(space, keys, (_, status) => {
-      if (status !== Status.ok) throw statusError(status);
-    });
+  async #settle({ space, ended, single }: Changes, keys: readonly Key[], from: number): Promise<BatchFailure[]> {
+    const answers = this.#answers;
+    const batch = new Batch(space, keys, (_, status) => ended(status));
     for (let i = 0; i < keys.length; i++) {
       const answer = answers[i] ?? 0;
       if (answer >= PENDING_BASE) this.#operations.adoptOne(batch.operation(i), answer - PENDING_BASE);

@@ -1,0 +1,465 @@
+/**
+ * A Keyspace: one namespace seen through one codec, with every call about keys. Views (`namespace`, `withCodec`) share
+ * the connection, cost nothing, and end with it.
+ *
+ * Promises: GET, PUT, DELETE and compare-and-swap are linearizable per key. A change that ended with ERR_INDETERMINATE
+ * may have taken effect, one that ended with ERR_ABORTED, ERR_CLOSED or ERR_TIMEOUT had no effect. Operations that are
+ * not awaited may take effect in any order.
+ */
+import {
+  checkBy,
+  checkFlags,
+  checkFunction,
+  checkKeys,
+  checkNamespace,
+  checkOptions,
+  checkSignal,
+  checkSpans,
+  checkTarget,
+  checkTimeout,
+  checkTtl,
+  checkTtlOfSwap,
+  checkVersion,
+  NEW_ENTRY_OPTIONS,
+  READ_OPTIONS,
+  SYNC_OPTIONS,
+  WRITE_OPTIONS,
+  type NewEntryOptions,
+  type ReadOptions,
+  type SwapOptions,
+  type TouchOptions,
+  type WriteOptions,
+} from './arguments.js';
+import type { BatchChanges } from './batch-changes.js';
+import type { BatchReads } from './batch-reads.js';
+import { heard, isHeard, type CallMessage } from './call-channel.js';
+import { deleteKeys, putItems, type PutItem } from './change-many.js';
+import { bufferCodec, checkRaw, encodeWith, resolveCodec, type BufferValue, type Codec } from './codec.js';
+import { PendingAppend, PendingIncrement, PendingTouch } from './derived.js';
+import { rejected } from './errors.js';
+import type { Limits, Operations } from './operations.js';
+import { deleteOutcome, putOutcome, swapOutcome, type Swap } from './outcomes.js';
+import { PendingDelete, PendingPut, PendingSwap, type Key, type Pending, type Stored } from './pending.js';
+import {
+  COUNT_OPTIONS,
+  SCAN_OPTIONS,
+  type CountOptions,
+  type ScanEntry,
+  type ScanKey,
+  type Scanner,
+  type ScanOptions,
+  type ScanPage,
+} from './scan.js';
+import type { PreparedKey } from '../native/native-client.js';
+import { update, type Update, type Updated } from './update.js';
+import { EntryReader, PlainReader, presence, timeLeft, type Entry, type ValueReader } from './value-reader.js';
+
+/** What all views of a client share. */
+export interface Shared {
+  readonly operations: Operations;
+  readonly batches: BatchReads;
+  readonly changes: BatchChanges;
+  readonly scanner: Scanner;
+  readonly defaults: Limits;
+}
+
+export class Keyspace<In, Out = In> {
+  readonly #shared: Shared;
+  readonly #space: number;
+  readonly #codec: Codec<In, Out>;
+  readonly #plain: PlainReader<Out>;
+  readonly #entry: EntryReader<Out>;
+  /** How put stores when it is told nothing else. */
+  readonly #stored: Stored;
+
+  /** @internal connect() makes clients. */
+  constructor(shared: Shared, space: number, codec: Codec<In, Out>) {
+    this.#shared = shared;
+    this.#space = space;
+    this.#codec = codec;
+    this.#plain = new PlainReader(codec);
+    this.#entry = new EntryReader(codec);
+    this.#stored = { ttlMs: 0, flags: 0, codec: codec.id };
+  }
+
+  /** The value, or undefined when there is none. */
+  get(key: Key, options?: ReadOptions): Promise<Out | undefined> {
+    try {
+      return this.#read('get', key, this.#plain, this.#limits(options));
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /** The value with its version and flags, and when it expires. */
+  getEntry(key: Key, options?: ReadOptions): Promise<Entry<Out> | undefined> {
+    try {
+      return this.#read('getEntry', key, this.#entry, this.#limits(options));
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /**
+   * Whether there is such a key: costs what get costs, but decodes nothing, and over shm copies no byte of the value.
+   * Over tcp and verbs the value travels all the same, since its checksum is what says that the entry is whole.
+   */
+  async has(key: Key, options?: ReadOptions): Promise<boolean> {
+    const limits = this.#limits(options);
+    return await heard(
+      this.#one('has', key),
+      async () => (await this.#shared.operations.look(this.#space, key, presence, limits)) === true,
+    );
+  }
+
+  /**
+   * Milliseconds until the entry expires; null: it never does; undefined: there is no such key. The owner's clock says
+   * when (`expiresAtMs` of getEntry) and this host's clock what time it is, so how far they differ is in the answer;
+   * never less than 0. Costs what `has` costs.
+   */
+  async ttl(key: Key, options?: ReadOptions): Promise<number | null | undefined> {
+    const limits = this.#limits(options);
+    return await heard(this.#one('ttl', key), () => this.#shared.operations.look(this.#space, key, timeLeft, limits));
+  }
+
+  /** The values of many keys, in their order. Rejects when a key failed, after all have ended: see BatchFailures. */
+  async getMany(keys: readonly Key[], options?: ReadOptions): Promise<(Out | undefined)[]> {
+    checkKeys(keys);
+    const limits = this.#limits(options);
+    return await heard(this.#many('getMany', keys.length), () =>
+      this.#shared.batches.read(this.#space, keys, this.#plain, limits),
+    );
+  }
+
+  /**
+   * The values of many keys, undecoded, side by side in `target`, the caller's own memory: nothing is allocated for a
+   * key, and a view of a value is `target.subarray(spans[2 * i], spans[2 * i] + spans[2 * i + 1])`, without a copy, for
+   * as long as the caller leaves that memory as it is. spans[2 * i] is ABSENT (4294967295) where keys[i] is not there.
+   * Which value lies where is told by `spans` only. Answers with the bytes used; at once where the transport can (shm),
+   * with a promise where it cannot: until then both arrays are being written to. ERR_BUFFER_TOO_SMALL, when all have
+   * ended, says how many bytes they need together; a value that did not fit is ABSENT in `spans`.
+   */
+  getManyInto(
+    keys: readonly Key[],
+    target: Uint8Array,
+    spans: Uint32Array,
+    options?: ReadOptions,
+  ): number | Promise<number> {
+    checkKeys(keys);
+    checkTarget(target, 0);
+    checkSpans(spans, keys.length);
+    const memory = Buffer.from(target.buffer, target.byteOffset, target.length);
+    const limits = this.#limits(options);
+    return heard(this.#many('getManyInto', keys.length), () =>
+      this.#shared.batches.readInto(this.#space, keys, memory, spans, limits),
+    );
+  }
+
+  /**
+   * Writes the value's bytes, undecoded, into `target` from `offset` on, and answers with their number; undefined: no
+   * such key. Answers at once where the transport can (shm), with a promise where it cannot, so `await` it or look.
+   * ERR_BUFFER_TOO_SMALL when they do not fit; what is wrong at once is thrown.
+   */
+  getInto(
+    key: Key,
+    target: Uint8Array,
+    offset = 0,
+    options?: ReadOptions,
+  ): number | undefined | Promise<number | undefined> {
+    checkTarget(target, offset);
+    const { operations } = this.#shared;
+    const limits = this.#limits(options);
+    return isHeard()
+      ? heard(this.#one('getInto', key), () => operations.readInto(this.#space, key, target, offset, limits))
+      : operations.readInto(this.#space, key, target, offset, limits);
+  }
+
+  /** As get, but spins until the answer is there: shm and verbs only, ERR_UNSUPPORTED over tcp. */
+  getSync(key: Key, options?: Omit<ReadOptions, 'signal'>): Out | undefined {
+    const { operations } = this.#shared;
+    const { timeoutMs } = this.#limits(options, SYNC_OPTIONS);
+    return isHeard()
+      ? heard(this.#one('getSync', key), () => operations.readSync(this.#space, key, this.#plain, timeoutMs))
+      : operations.readSync(this.#space, key, this.#plain, timeoutMs);
+  }
+
+  /** As getInto, but spins until the answer is there: shm and verbs only. */
+  getIntoSync(key: Key, target: Uint8Array, offset = 0, options?: Omit<ReadOptions, 'signal'>): number | undefined {
+    checkTarget(target, offset);
+    const { operations } = this.#shared;
+    const { timeoutMs } = this.#limits(options, SYNC_OPTIONS);
+    return isHeard()
+      ? heard(this.#one('getIntoSync', key), () => operations.readIntoSync(this.#space, key, target, offset, timeoutMs))
+      : operations.readIntoSync(this.#space, key, target, offset, timeoutMs);
+  }
+
+  put(key: Key, value: In, options?: WriteOptions): Promise<void> {
+    try {
+      this.#shared.operations.checkMayChange();
+      const limits = this.#limits(options, WRITE_OPTIONS);
+      const bytes = encodeWith(this.#codec, value);
+      return this.#submit('put', new PendingPut(this.#space, key, bytes, this.#how(options), putOutcome), limits);
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /** Puts of many keys, side by side; not a transaction. Rejects when one failed, after all have ended. */
+  async putMany(items: Iterable<PutItem<In>>, options?: ReadOptions): Promise<void> {
+    const { operations, changes } = this.#shared;
+    operations.checkMayChange();
+    const limits = this.#limits(options);
+    await heard(this.#many('putMany', undefined), () =>
+      putItems(items, limits, {
+        codec: this.#codec,
+        together: (batch, single) => changes.put(this.#space, batch, this.#codec.id, limits.timeoutMs, single),
+        alone: (key, value, how) => this.put(key, value, how),
+      }),
+    );
+  }
+
+  /** Whether there was such a key. */
+  delete(key: Key, options?: ReadOptions): Promise<boolean> {
+    try {
+      this.#shared.operations.checkMayChange();
+      return this.#submit('delete', new PendingDelete(this.#space, key, deleteOutcome), this.#limits(options));
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /**
+   * Deletes of many keys, side by side; not a transaction. Answers how many were there: a key that is named twice counts
+   * once. Rejects when one failed, after all have ended: the cause says which, see BatchFailures.
+   */
+  async deleteMany(keys: readonly Key[], options?: ReadOptions): Promise<number> {
+    const { operations, changes } = this.#shared;
+    operations.checkMayChange();
+    const limits = this.#limits(options);
+    checkKeys(keys);
+    return await heard(this.#many('deleteMany', keys.length), () =>
+      deleteKeys(keys, limits, {
+        together: (all, found, single) => changes.delete(this.#space, all, limits.timeoutMs, found, single),
+        alone: (key, how) => this.delete(key, how),
+      }),
+    );
+  }
+
+  /**
+   * Adds to the number that the value is in decimal text, and answers with the sum; an absent key is 0. The owner adds:
+   * calls side by side all count, a retry counts once. Flags and time to live stay. ERR_NOT_INTEGER: the value, or the
+   * sum, is no integer from -2^63 to 2^63 - 1. For the codec "buffer", as append.
+   */
+  increment(key: Key, by: bigint | number = 1, options?: NewEntryOptions): Promise<bigint> {
+    try {
+      return this.#derive('increment', options, (ttlMs) => {
+        checkRaw(this.#codec, 'increment');
+        return new PendingIncrement(this.#space, key, checkBy(by), ttlMs);
+      });
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /**
+   * Puts bytes, or text, behind the value, and answers with its new length; an absent key is empty. At most 8,192 bytes
+   * at a time: ERR_VALUE_TOO_LARGE, as where the whole would have more than 64 MiB. Each call has the owner copy the
+   * value. Flags and time to live stay.
+   */
+  append(key: Key, bytes: BufferValue, options?: NewEntryOptions): Promise<number> {
+    try {
+      return this.#derive('append', options, (ttlMs) => {
+        checkRaw(this.#codec, 'append');
+        return new PendingAppend(this.#space, key, encodeWith(bufferCodec, bytes), ttlMs);
+      });
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /**
+   * Changes when the entry expires, and its version: nothing else of it. Without `ttlMs`, or with null, it expires
+   * never. False: there is no such key.
+   */
+  touch(key: Key, options: TouchOptions = {}): Promise<boolean> {
+    try {
+      checkOptions(options, NEW_ENTRY_OPTIONS);
+      const { ttlMs, ...limits } = options;
+      return this.#derive(
+        'touch',
+        ttlMs == null ? limits : { ...limits, ttlMs },
+        (ms) => new PendingTouch(this.#space, key, ms),
+      );
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /**
+   * Puts the value if the key's version is still `expected`, which getEntry told; 0n: if the key is absent. The entry
+   * expires when it would have, unless `ttlMs` says otherwise (null: never).
+   */
+  compareAndSwap(key: Key, expected: bigint, value: In, options?: SwapOptions): Promise<Swap> {
+    try {
+      return this.#swap('compareAndSwap', key, expected, encodeWith(this.#codec, value), options);
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /**
+   * Changes a value by a function of it: reads, calls `next`, and swaps if nothing else changed the key meanwhile; else
+   * it does so again after a random wait. `next` gets the value (undefined: no such key) and its entry, and answers with
+   * the next value, or undefined for no change. It may be called several times, so it should do nothing but compute.
+   * Time to live and flags stay unless the options say otherwise. All tries together take at most `timeoutMs`:
+   * ERR_TIMEOUT when every one lost, or `next` took longer, without effect. ERR_INDETERMINATE: the last try may have
+   * taken effect. What `next` throws is thrown. A key that expires between two tries is a new one in the next: without
+   * `ttlMs` it then has no end.
+   */
+  async update(key: Key, next: Update<In, Out>, options: SwapOptions = {}): Promise<Updated> {
+    this.#shared.operations.checkMayChange();
+    const limits = this.#limits(options, WRITE_OPTIONS);
+    checkTtlOfSwap(options.ttlMs);
+    checkFlags(options.flags);
+    checkFunction(next);
+    return await heard(this.#one('update', key), () =>
+      update(this, key, next, options, limits, (end) => this.#shared.operations.whileOpen(end)),
+    );
+  }
+
+  /** Deletes the key if its version is still `expected`. */
+  compareAndDelete(key: Key, expected: bigint, options?: ReadOptions): Promise<Swap> {
+    try {
+      return this.#swap('compareAndDelete', key, expected, undefined, options);
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /** All keys of the namespace, with their values where asked for; what that promises is said in scan.ts. */
+  scan(options: ScanOptions & { readonly values: true }): AsyncGenerator<ScanEntry<Out>, void, undefined>;
+  scan(options?: ScanOptions): AsyncGenerator<ScanKey, void, undefined>;
+  async *scan(options: ScanOptions = {}): AsyncGenerator<ScanKey, void, undefined> {
+    let { cursor } = options;
+    do {
+      const page: ScanPage<ScanKey> = await this.scanPage({ ...options, ...(cursor === undefined ? {} : { cursor }) });
+      yield* page.entries;
+      ({ cursor } = page);
+    } while (cursor !== undefined);
+  }
+
+  /** One page of a scan, and the cursor of the next one. */
+  scanPage(options: ScanOptions & { readonly values: true }): Promise<ScanPage<ScanEntry<Out>>>;
+  scanPage(options?: ScanOptions): Promise<ScanPage<ScanKey>>;
+  async scanPage(options: ScanOptions = {}): Promise<ScanPage<ScanKey>> {
+    const { scanner } = this.#shared;
+    const limits = this.#limits(options, SCAN_OPTIONS);
+    return await heard(this.#many('scanPage', undefined), () =>
+      options.values === true
+        ? scanner.entries(this.#space, options, this.#codec, limits)
+        : scanner.keys(this.#space, options, limits),
+    );
+  }
+
+  /**
+   * How many keys the namespace has, or how many with the prefix. The owners count. A key that is there throughout
+   * counts; one that is put or deleted meanwhile may count or not, and while an index shrinks, or when the shard
+   * changes its owner, one may count twice. `timeoutMs` is for each round trip, as in a scan.
+   */
+  async count(options: CountOptions = {}): Promise<number> {
+    const limits = this.#limits(options, COUNT_OPTIONS);
+    return await heard(this.#many('count', undefined), () => this.#shared.scanner.count(this.#space, options, limits));
+  }
+
+  /**
+   * A key made ready: encoded and hashed once, for a program that uses it again and again. Every method takes it in the
+   * place of the key, in any view and any client; it is of most use in those of this namespace and this cluster. It
+   * costs memory as a small buffer does.
+   */
+  key(key: Key): PreparedKey {
+    return this.#shared.operations.prepareKey(this.#space, key);
+  }
+
+  /** The number of the shard that has the key, for diagnosis: `farkv status` shows which server owns it. */
+  shardOf(key: Key): number {
+    return this.#shared.operations.shardOf(this.#space, key);
+  }
+
+  /**
+   * The same store seen through another namespace: the same key in two namespaces is two entries. Namespaces are
+   * numbers from 0 (the default) to 65535, because they are part of every entry; which number is whose is for the
+   * program to say.
+   */
+  namespace(namespace: number): Keyspace<In, Out> {
+    return new Keyspace(this.#shared, checkNamespace(namespace), this.#codec);
+  }
+
+  /** The same namespace seen through another codec. */
+  withCodec(codec: 'buffer'): Keyspace<BufferValue, Buffer>;
+  withCodec<T = unknown>(codec: 'msgpack'): Keyspace<T>;
+  withCodec<I, O>(codec: Codec<I, O>): Keyspace<I, O>;
+  withCodec(codec: 'buffer' | 'msgpack' | Codec<unknown>): Keyspace<never, unknown> {
+    return new Keyspace<never, unknown>(this.#shared, this.#space, resolveCodec(codec));
+  }
+
+  // ---------------------------------------------------------------- calls, and who is told of them
+
+  #one(call: string, key: Key): CallMessage {
+    return { call, namespace: this.#space, key };
+  }
+
+  #many(call: string, keys: number | undefined): CallMessage {
+    return { call, namespace: this.#space, keys };
+  }
+
+  #read<T>(call: string, key: Key, reader: ValueReader<T>, limits: Limits): Promise<T | undefined> {
+    const { operations } = this.#shared;
+    return isHeard()
+      ? heard(this.#one(call, key), () => operations.read(this.#space, key, reader, limits))
+      : operations.read(this.#space, key, reader, limits);
+  }
+
+  #submit<T>(call: string, operation: Pending<T>, limits: Limits): Promise<T> {
+    const { operations } = this.#shared;
+    return isHeard() && operation.key !== undefined
+      ? heard(this.#one(call, operation.key), () => operations.submit(operation, limits))
+      : operations.submit(operation, limits);
+  }
+
+  #swap(
+    call: string,
+    key: Key,
+    expected: bigint,
+    value: Uint8Array | undefined,
+    options: SwapOptions | undefined,
+  ): Promise<Swap> {
+    this.#shared.operations.checkMayChange();
+    const limits = this.#limits(options, WRITE_OPTIONS);
+    const ttlMs = checkTtlOfSwap(options?.ttlMs);
+    const stored = { ttlMs, flags: checkFlags(options?.flags), codec: this.#codec.id };
+    const operation = new PendingSwap(this.#space, key, checkVersion(expected), value, stored, swapOutcome);
+    return this.#submit(call, operation, limits);
+  }
+
+  #derive<T>(call: string, options: NewEntryOptions | undefined, operation: (ttlMs: number) => Pending<T>): Promise<T> {
+    this.#shared.operations.checkMayChange();
+    const limits = this.#limits(options, NEW_ENTRY_OPTIONS);
+    return this.#submit(call, operation(checkTtl(options?.ttlMs)), limits);
+  }
+
+  #limits(options: ReadOptions | undefined, known = READ_OPTIONS): Limits {
+    const { defaults } = this.#shared;
+    if (options === undefined) return defaults;
+    checkOptions(options, known);
+    if (options.timeoutMs === undefined && options.signal === undefined) return defaults;
+    return {
+      timeoutMs: options.timeoutMs === undefined ? defaults.timeoutMs : checkTimeout(options.timeoutMs),
+      signal: options.signal === undefined ? undefined : checkSignal(options.signal),
+    };
+  }
+
+  #how(options: WriteOptions | undefined): Stored {
+    if (options === undefined || (options.ttlMs === undefined && options.flags === undefined)) return this.#stored;
+    return { ttlMs: checkTtl(options.ttlMs), flags: checkFlags(options.flags), codec: this.#codec.id };
+  }
+}

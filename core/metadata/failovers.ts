@@ -1,0 +1,79 @@
+/**
+ * Why shards have other owners than was planned, as this server has seen it since its start: only to be shown. Handovers
+ * and moves are no failovers. Not for: decisions (leader-policy.ts, copy-policy.ts).
+ */
+import { mayCome } from './copy-sets.js';
+import type { MetadataState } from './state.js';
+
+export interface Failover {
+  readonly from: string;
+  readonly to: string;
+  readonly shards: number;
+  /** restarted: the owner's process ended and came back without its values. silent: the owner did not answer. */
+  readonly why: 'restarted' | 'silent';
+  /**
+   * What the new owner serves: all values, from a copy; some, from one that an operator chose although it lacked others;
+   * none.
+   */
+  readonly values: 'all' | 'some' | 'none';
+}
+
+type Seen = Pick<MetadataState, 'shards' | 'members' | 'moves' | 'copySets'>;
+
+/** Whether it is the table of a copy that was there before, of the start that lives. */
+function valuesAt(before: Seen, now: Seen, shard: number, owner: string): Failover['values'] {
+  const own = ({ copySets }: Seen) => copySets?.[shard]?.copies.find((c) => c.member === owner);
+  const [copy, table] = [own(before), own(now)];
+  if (copy === undefined || copy.start !== now.members.get(owner)?.incarnation || copy.id !== table?.id) return 'none';
+  return mayCome(now, copy) ? 'all' : 'some';
+}
+
+export class Failovers {
+  #before: Seen | undefined;
+  /** Owners of shards that have none now, and the starts under which they had them. */
+  readonly #owners = new Map<number, { readonly id: string; readonly start: string | undefined }>();
+  readonly #last = new Map<string, Failover & { readonly atMs: number }>();
+
+  /** The last one from each owner to each, newest first. */
+  all(nowMs: number): (Failover & { readonly agoMs: number })[] {
+    return [...this.#last.values()]
+      .sort((a, b) => b.atMs - a.atMs)
+      .map(({ atMs, ...one }) => ({ ...one, agoMs: Math.max(0, Math.round(nowMs - atMs)) }));
+  }
+
+  /** The metadata as applied now. */
+  observe(state: Seen, nowMs: number): void {
+    const before = this.#before;
+    this.#before = state;
+    if (before?.shards === state.shards) return;
+    for (const { shard, owner, epoch } of state.shards) {
+      const last = this.#owners.get(shard);
+      if (owner === undefined) continue;
+      this.#owners.set(shard, { id: owner, start: state.members.get(owner)?.incarnation });
+      const epochBefore = before?.shards[shard]?.epoch;
+      if (last === undefined || before === undefined || last.id === owner || epochBefore === epoch) continue;
+      const isPlanned =
+        state.copySets?.[shard]?.handed === epoch || before.moves.some((m) => m.shard === shard && m.to === owner);
+      if (isPlanned) continue;
+      this.#note(
+        {
+          from: last.id,
+          to: owner,
+          shards: 1,
+          why: state.members.get(last.id)?.incarnation === last.start ? 'silent' : 'restarted',
+          values: valuesAt(before, state, shard, owner),
+        },
+        nowMs,
+      );
+    }
+  }
+
+  /** Shards that came together, or within a second, are one. */
+  #note(one: Failover, nowMs: number): void {
+    const key = `${one.from} ${one.to}`;
+    const known = this.#last.get(key);
+    const same =
+      known !== undefined && nowMs - known.atMs < 1000 && known.why === one.why && known.values === one.values;
+    this.#last.set(key, { ...one, shards: one.shards + (same ? known.shards : 0), atMs: nowMs });
+  }
+}

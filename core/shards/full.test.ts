@@ -1,0 +1,65 @@
+/** Copies that lack memory for what their owners have, at their own server (backup.ts). */
+import test from 'ava';
+import { backup, following, inSync } from '../../test/support/copies-rig.js';
+
+const FULL = { full: true, error: 'ERR_TABLE_FULL' };
+
+test('a copy that is full has itself removed where enough others are in sync, and its server says so', (t) => {
+  const rig = inSync();
+  t.deepEqual(rig.shards.fullCopies, []);
+  t.deepEqual(rig.notices(rig.id, 'full'), ['copies-removed']);
+  t.deepEqual(rig.notes.at(-1), { of: 'copy full', shard: 0 });
+  t.deepEqual(rig.shards.fullCopies, [0]);
+  t.deepEqual(rig.applied(), ['stop'], 'and its table is no base');
+  t.is(rig.log.copies, '');
+});
+
+test('a copy that is full and that changes need stays, with all that was acknowledged, and its server says so', (t) => {
+  const rig = inSync({ minInSync: 2 });
+  t.deepEqual(rig.notices(rig.id, 'full'), []);
+  t.deepEqual(rig.see(rig.removed(rig.shards.memberId)), []);
+  t.regex(rig.log.copies, /eligible/);
+  t.deepEqual(rig.shards.fullCopies, [0]);
+  t.deepEqual(
+    rig.see({ t: 'policy-set', tenant: 0, level: 'replicated', replicas: 2, minInSync: 1, onLoss: 'wait' }),
+    ['stop'],
+    'changes need it no more',
+  );
+});
+
+test('a copy that its owner removes before it can is no copy that goes on with what it has', (t) => {
+  const rig = inSync();
+  rig.notices(rig.id, 'full');
+  t.deepEqual(rig.see(rig.removed(rig.shards.memberId)), ['wait 40000']);
+  t.deepEqual(rig.done('propose'), ['copies-removed']);
+  t.deepEqual(rig.applied(), ['stop']);
+});
+
+test('a copy for which there is no memory from the first is full', (t) => {
+  const rig = backup();
+  rig.done('open');
+  rig.done('copy', FULL);
+  t.deepEqual(rig.shards.fullCopies, [0]);
+});
+
+test('a copy that joins and is full is made anew, later and later, and is full until it is made', (t) => {
+  const rig = following();
+  t.deepEqual(rig.notices(rig.id, 'full'), ['copy-named']);
+  t.like(rig.notes.at(-1), { of: 'copy failed', attempts: 1, again: 1000, full: true });
+  t.deepEqual(rig.applied(), ['stop']);
+  rig.done('stop');
+  t.deepEqual(rig.done('close'), ['wait 1000']);
+  t.deepEqual(rig.shards.fullCopies, [0]);
+  t.deepEqual(rig.waited(1000), ['open']);
+  rig.done('open');
+  t.deepEqual(rig.done('copy', FULL), ['stop']);
+  rig.done('stop');
+  t.deepEqual(rig.done('close'), ['wait 2000']);
+  rig.waited(2000);
+  rig.done('open');
+  rig.done('copy');
+  t.deepEqual(rig.shards.fullCopies, [0]);
+  rig.applied();
+  rig.done('follow');
+  t.deepEqual(rig.shards.fullCopies, []);
+});

@@ -1,0 +1,52 @@
+/**
+ * Copies of durable shards that this start of the server has found on its disk (docs/durable-cluster.md): those that the
+ * metadata has as copies of this start go on as such, and follow whoever owns the shard, or lead. All others are thrown
+ * away.
+ */
+import { RECOVER_MS } from '../metadata/copy-policy.js';
+import { comeBack, discardBackup } from './backup.js';
+import type { Common } from './common.js';
+import type { Backup } from './life.js';
+
+/** A copy on the disk. A whole one is open in the data plane. */
+export interface Found {
+  readonly shard: number;
+  /** 64 bits, hex. */
+  readonly copy: string;
+  readonly worker: number;
+  readonly whole: boolean;
+  /** Of the owner that it followed last, or was. */
+  readonly epoch: number;
+  /** The last record that it has. */
+  readonly lsn: number;
+  readonly memoryBytes: number;
+}
+
+/** When the metadata has this start. `begin` is given the life of what is open. */
+export function takeUp(c: Common, found: Found, begin: (life: Backup) => void): void {
+  const { shard, copy, worker, whole, epoch, memoryBytes } = found;
+  const entry = c.metadata.copySets?.[shard]?.copies.find((one) => one.member === c.memberId && one.id === copy);
+  if (!whole) {
+    // The only copy is kept as it is: a later start may be able to read it.
+    if (entry === undefined) c.act({ do: 'discard', shard, copy });
+    return;
+  }
+  const life: Backup = {
+    kind: 'backup',
+    shard,
+    epoch,
+    worker,
+    incarnation: copy,
+    memoryBytes,
+    attempts: 0,
+    named: true,
+    damaged: false,
+    full: false,
+    base: false,
+    patienceMs: RECOVER_MS,
+    state: { is: 'resting' },
+  };
+  begin(life);
+  if (entry?.start === c.memberIncarnation) comeBack(c, life, entry);
+  else discardBackup(c, life);
+}

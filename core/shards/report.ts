@@ -1,0 +1,69 @@
+/** What is said of all lives of a server's shards together: to operators, and to who waits for its end. */
+import { isWhole, mayCome, mayGo, policyOf } from '../metadata/copy-sets.js';
+import { keepersOf } from '../metadata/placement.js';
+import type { Copy, Member } from '../metadata/state.js';
+import type { HeldBack, Left } from './actions.js';
+import { isDurable, type Common } from './common.js';
+import type { Life } from './life.js';
+
+/** Servers that may take over shards that are this server's: they have copies, or may be given some. */
+export function heirsOf(c: Common, lives: Iterable<Life>): Member[] {
+  const heirs = new Set([...lives].flatMap((life) => (life.kind === 'held' ? heirsTo(c, life.shard) : [])));
+  return [...c.metadata.members.values()].filter(({ id }) => heirs.has(id));
+}
+
+function heirsTo(c: Common, shard: number): string[] {
+  const draining = new Set(c.metadata.servers.flatMap((s) => (s.draining ? [s.id] : [])));
+  const isWanted = policyOf(c.metadata, shard).replicas > 1;
+  const may = isWanted ? keepersOf(c.metadata).flatMap(({ id }) => (draining.has(id) ? [] : [id])) : [];
+  return [...copiesOf(c, shard).map(({ member }) => member), ...may].filter((id) => id !== c.memberId);
+}
+
+const NOBODY: ReadonlySet<string> = new Set();
+const copiesOf = (c: Common, shard: number): readonly Copy[] => c.metadata.copySets?.[shard]?.copies ?? [];
+
+/**
+ * Shards that are still this server's and that others have copies of, or may be given some; and copies that are waited
+ * for. `gone`: servers that have ended or are about to, so that nobody waits for their copies.
+ */
+export function stayingOf(c: Common, lives: Iterable<Life>, gone: ReadonlySet<string>): number[] {
+  return [...lives].filter((life) => stays(c, life, gone)).map(({ shard }) => shard);
+}
+
+function stays(c: Common, { kind, shard, state }: Life, gone: ReadonlySet<string>): boolean {
+  const copies = copiesOf(c, shard);
+  const s = c.metadata.shards[shard];
+  const isMine = ({ member, start }: Copy): boolean => member === c.memberId && start === c.memberIncarnation;
+  if (kind === 'held') return state.is !== 'closing' && heirsTo(c, shard).some((id) => !gone.has(id));
+  if (kind !== 'backup' || s === undefined || isDurable(c, shard)) return false;
+  const policy = policyOf(c.metadata, shard);
+  return copies.some((copy) => isMine(copy) && isWhole(copy) && mayGo(s, copies, copy, policy, false));
+}
+
+/** Of the shards that are still this server's, those that were to have a copy elsewhere; and copies that are waited for. */
+export function leftOf(c: Common, lives: Iterable<Life>, gone: ReadonlySet<string>): Left[] {
+  return [...lives]
+    .filter((life) => stays(c, life, life.kind === 'held' ? NOBODY : gone))
+    .map(({ shard }) => {
+      const isElsewhere = copiesOf(c, shard).some(
+        (copy) => copy.member !== c.memberId && !gone.has(copy.member) && mayCome(c.metadata, copy),
+      );
+      return { shard, values: isElsewhere ? 'elsewhere' : isDurable(c, shard) ? 'on disk' : 'lost' };
+    });
+}
+
+/** Copies of shards here that were late too often, and are not waited for yet. */
+export function heldBackOf(lives: Iterable<Life>): HeldBack[] {
+  return [...lives].flatMap((life) =>
+    life.kind !== 'held'
+      ? []
+      : [...life.copies.known.values()].flatMap(({ state }) =>
+          state.is === 'held back' ? [{ shard: life.shard, member: state.member, times: state.times }] : [],
+        ),
+  );
+}
+
+/** Shards of which a copy here lacks memory for what their owners have. */
+export function fullCopiesOf(lives: Iterable<Life>): number[] {
+  return [...lives].flatMap((life) => (life.kind === 'backup' && life.full ? [life.shard] : [])).sort((a, b) => a - b);
+}

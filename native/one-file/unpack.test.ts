@@ -1,0 +1,64 @@
+/** The addon as the one-file executable loads it. */
+import test, { type ExecutionContext } from 'ava';
+import { fstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Addon } from '../addon.js';
+import { loadUnpacked } from './unpack.js';
+
+const ADDON = readFileSync(new URL('../../../build/Release/farkv.node', import.meta.url));
+
+/** A folder of the test alone, and the variables that name folders, which are as before at the end. */
+function folderOf(t: ExecutionContext): string {
+  const { TMPDIR, XDG_RUNTIME_DIR } = process.env;
+  const folder = mkdtempSync(join(tmpdir(), 'farkv-unpack-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true });
+    delete process.env.XDG_RUNTIME_DIR;
+    delete process.env.TMPDIR;
+    Object.assign(process.env, TMPDIR === undefined ? {} : { TMPDIR });
+    Object.assign(process.env, XDG_RUNTIME_DIR === undefined ? {} : { XDG_RUNTIME_DIR });
+  });
+  return folder;
+}
+
+const descriptors = (): number => readdirSync('/proc/self/fd').length;
+
+test.serial('the file that is loaded has no name any more, and nobody but its user could have opened it', (t) => {
+  const folder = folderOf(t);
+  process.env.TMPDIR = folder;
+  const { path, exports } = loadUnpacked(ADDON);
+  t.deepEqual(readdirSync(folder), []);
+  const { nlink, mode, size } = fstatSync(Number(/^\/proc\/self\/fd\/(\d+)$/.exec(path)?.[1]));
+  t.deepEqual({ nlink, mode: mode & 0o777, size }, { nlink: 0, mode: 0o500, size: ADDON.length });
+  t.true((exports as Addon).constants.statusNames.includes('NOT_FOUND'));
+  // As another thread does.
+  const module = { exports: {} };
+  process.dlopen(module, path);
+  t.true('constants' in module.exports);
+});
+
+test.serial('bytes that are no addon are refused, with nothing left', (t) => {
+  const folder = folderOf(t);
+  process.env.TMPDIR = folder;
+  const before = descriptors();
+  t.throws(() => loadUnpacked(Buffer.from('no addon')), {
+    code: 'ERR_ADDON',
+    message: new RegExp(`\\(${folder}: /proc/self/fd/\\d+: .*another folder by TMPDIR$`),
+  });
+  t.deepEqual(readdirSync(folder), []);
+  t.is(descriptors(), before);
+});
+
+test.serial('a named folder is the only one; else the folder of the user comes before the one of all', (t) => {
+  const folder = folderOf(t);
+  const [own, missing] = [join(folder, 'own'), join(folder, 'missing')];
+  mkdirSync(own);
+  process.env.XDG_RUNTIME_DIR = own;
+  process.env.TMPDIR = missing;
+  t.throws(() => loadUnpacked(ADDON), { code: 'ERR_ADDON', message: new RegExp(`\\(${missing}: ENOENT[^;]*\\)`) });
+  delete process.env.TMPDIR;
+  process.env.XDG_RUNTIME_DIR = missing;
+  t.notThrows(() => loadUnpacked(ADDON));
+  t.throws(() => loadUnpacked(Buffer.from('no addon')), { message: new RegExp(`\\(${missing}: ENOENT.*; /`) });
+});

@@ -1,0 +1,52 @@
+/**
+ * Where the addon cannot be loaded at all: under another runtime than Node.js, and out of a bundle. Each is found before
+ * the addon is touched, which may end the process there, and has a text that says what to do.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { FarkvError } from '../core/errors.js';
+
+/** The name and version of a runtime that is not Node.js; undefined: it is. */
+function otherRuntime(): string | undefined {
+  const { bun } = process.versions;
+  if (bun !== undefined) return `Bun ${bun}`;
+  const { Deno } = globalThis as { readonly Deno?: { readonly version?: { readonly deno?: string } } };
+  return Deno === undefined ? undefined : `Deno ${Deno.version?.deno ?? ''}`.trimEnd();
+}
+
+/** Of a program whose bundle has farkv in it. */
+export const BUNDLED =
+  'farkv is part of a bundle, and its native addon cannot be: leave it out of the bundle, and install it where the bundle runs. ' +
+  "esbuild: external: ['farkv']; webpack: externals: { farkv: 'commonjs farkv' }; Rollup, Vite: external: ['farkv']";
+
+/**
+ * The folder of farkv's package that has this module, given by its `import.meta.url`; undefined: a bundle has it. A
+ * bundle of CommonJS has no URL at all.
+ */
+function rootOf(url: string | undefined): string | undefined {
+  if (url === undefined) return undefined;
+  let dir = dirname(fileURLToPath(url));
+  while (!existsSync(join(dir, 'package.json'))) {
+    if (dir === dirname(dir)) return undefined;
+    dir = dirname(dir);
+  }
+  const { name } = JSON.parse(readFileSync(join(dir, 'package.json'), 'utf8')) as { readonly name?: unknown };
+  return name === 'farkv' ? dir : undefined;
+}
+
+/**
+ * The folder of farkv's package, found from the `import.meta.url` of one of its modules. Throws ERR_ADDON where the
+ * addon cannot be loaded.
+ */
+export function packageRoot(url: string | undefined): string {
+  const other = otherRuntime();
+  if (other !== undefined)
+    throw new FarkvError(
+      'ERR_ADDON',
+      `farkv runs on Node.js 20.19, 22.12 or later, and this is ${other}: run this program with node`,
+    );
+  const root = rootOf(url);
+  if (root === undefined) throw new FarkvError('ERR_ADDON', BUNDLED);
+  return root;
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Runs the container's root file system as a container would, for machines without docker: bash scripts/check-image.sh, as root. The root is the
+# one that deploy/docker/Dockerfile copies; its user, variables, entry point and health check are read from that file. What builds images and what
+# a container runtime adds (networks, limits of memory) is not checked.
+set -euo pipefail
+name=check-image
+. "$(dirname "$0")/own-root.sh"
+
+if is_outside; then
+  make_top
+  bash scripts/make-image-root.sh "$root"
+  enter
+fi
+mount_own
+for device in null zero urandom random; do touch "$root/dev/$device" && mount --bind "/dev/$device" "$root/dev/$device"; done
+
+dockerfile=deploy/docker/Dockerfile
+user=$(sed -n 's/^USER //p' $dockerfile)
+# Ports of their own: this machine's may be in use.
+port=$((20000 + RANDOM % 9000))
+mapfile -t variables < <(sed -n 's/^ENV //p' $dockerfile | tr ' ' '\n' | sed "s/:7400$/:$port/; s/:9100$/:$((port + 100))/")
+words() { sed -n "s/^$1 \[\(.*\)\]$/\1/p" $dockerfile | tr -d '",'; }
+read -ra entry < <(words ENTRYPOINT)
+read -ra arguments < <(words CMD)
+read -ra health < <(words 'HEALTHCHECK .* CMD')
+run() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "${variables[@]}" chroot --userspec="$user" "$root" "$@"; }
+
+say "$(du -sh --exclude=proc --exclude=dev "$root" | cut -f1), farkv $(run "${entry[@]}" --version), as $user"
+run "${entry[@]}" "${arguments[@]}" 2> "$top/refused" && fail 'a server without secrets listens beyond loopback'
+grep -q -- --insecure "$top/refused" || { cat "$top/refused"; fail 'what it says without secrets'; }
+variables+=(FARKV_INSECURE=true)
+run "${health[@]}" 2> /dev/null && fail 'healthy without a server'
+# Not by the function, which would be a shell between: the signal is for the server.
+env -i "${variables[@]}" /usr/sbin/chroot --userspec="$user" "$root" "${entry[@]}" "${arguments[@]}" > "$top/log" 2>&1 & server=$!
+until grep -q ' is ready: ' "$top/log"; do
+  kill -0 $server 2> /dev/null || { cat "$top/log"; fail 'the server has ended'; }
+  sleep 0.2
+done
+run "${health[@]}" > /dev/null || fail 'the health check'
+run /usr/bin/farkv ready > /dev/null || fail 'farkv ready'
+run /usr/bin/farkv put --connect "127.0.0.1:$port" greeting hello > /dev/null
+[ "$(run /usr/bin/farkv get --connect "127.0.0.1:$port" greeting)" = hello ] || fail 'put and get'
+say "transports: $(sed -n 's/.*; data \(.*\); [0-9]* shards.*/\1/p' "$top/log")"
+run /usr/bin/farkv doctor | sed -n 's/^.*[Ll]ibraries.*$/check-image: doctor: &/p' || true
+kill $server
+wait $server || { cat "$top/log"; fail "the server ended with $?"; }
+say 'a server ran without root and shell, was healthy, and ended with 0 at SIGTERM'

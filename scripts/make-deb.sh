@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Builds the Debian package: bash scripts/make-deb.sh [FOLDER] writes FOLDER/farkv_VERSION_amd64.deb (default: build) and prints its path.
+# It has its own Node.js, so it installs on any Debian or Ubuntu whose C library is not older than this machine's; needs dpkg-deb.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+to=${1:-build}
+mkdir -p "$to"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/root
+
+bash scripts/make-tree.sh "$root"
+version=$(node -p 'require("./package.json").version')
+architecture=$(dpkg --print-architecture)
+install -D -m 644 deploy/systemd/farkv.service "$root/lib/systemd/system/farkv.service"
+install -D -m 644 deploy/deb/server.yaml "$root/etc/farkv/server.yaml"
+install -D -m 644 deploy/deb/default "$root/etc/default/farkv"
+install -D -m 644 deploy/deb/lintian-overrides "$root/usr/share/lintian/overrides/farkv"
+gzip -9n "$root"/usr/share/man/man1/*.1
+
+doc=$root/usr/share/doc/farkv
+mkdir -p "$doc"
+gzip -9nc CHANGELOG.md > "$doc/CHANGELOG.md.gz"
+date=$(date -uR -d "@${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}")
+maintainer="${DEBFULLNAME:-the farkv authors} <${DEBEMAIL:-farkv@noreply.example.org}>"
+gzip -9nc << CHANGES > "$doc/changelog.gz"
+farkv ($version) unstable; urgency=medium
+
+  * CHANGELOG.md.gz beside this file has what is new.
+
+ -- $maintainer  $date
+CHANGES
+{
+  cat deploy/deb/copyright
+  echo 'License: Expat'
+  sed -n '/^Permission/,$p' LICENSE | sed 's/^$/./; s/^/ /'
+} > "$doc/copyright"
+prefix=$(node -p 'require("path").dirname(require("path").dirname(process.execPath))')
+for license in "$prefix/LICENSE" "$prefix/share/doc/nodejs/LICENSE"; do
+  [ ! -f "$license" ] || gzip -9nc "$license" > "$doc/node.LICENSE.gz"
+done
+chmod 644 "$doc"/*
+
+# The newest version of the C library that a program or an addon asks for.
+glibc=$(find "$root/usr/lib" \( -name node -o -name '*.node' \) -type f -exec objdump -T {} + | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -V | tail -1)
+mkdir "$root/DEBIAN"
+cat > "$root/DEBIAN/control" <<CONTROL
+Package: farkv
+Version: $version
+Architecture: $architecture
+Maintainer: $maintainer
+Section: database
+Priority: optional
+Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f1)
+Depends: adduser, libc6 (>= $glibc), libgcc-s1, libstdc++6
+Recommends: ibverbs-providers, libibverbs1, librdmacm1
+Description: distributed key-value store whose GETs are one-sided READs
+ Servers keep hash tables in memory that clients read over RDMA, shared
+ memory or TCP; Raft replicates the metadata. This package has the server
+ as a systemd unit, the command line, and the Node.js that runs them.
+CONTROL
+(cd "$root" && find etc -type f | sed 's|^|/|' | sort > DEBIAN/conffiles && find usr lib -type f -print0 | sort -z | xargs -0 md5sum > DEBIAN/md5sums)
+for script in postinst prerm postrm; do install -m 755 "deploy/deb/$script" "$root/DEBIAN/$script"; done
+chmod 644 "$root"/DEBIAN/{control,conffiles,md5sums}
+find "$root" -type d -exec chmod 755 {} +
+deb=$to/farkv_${version}_$architecture.deb
+dpkg-deb --root-owner-group -Zxz --build "$root" "$deb" > /dev/null
+echo "$deb"

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Makes a folder that runs farkv anywhere with glibc: the package as npm would publish it, what it depends on, and the Node.js that runs this
+# script's npm. The Debian package and the container's root are made of it: bash scripts/make-tree.sh FOLDER
+#
+#   usr/bin/farkv        a link to the command, whose first line names the Node.js below: no shell and no PATH is needed
+#   usr/lib/farkv        package.json, dist, prebuilds, node_modules, node
+#   usr/share            manual pages, completions
+set -euo pipefail
+[ $# = 1 ] || { echo 'usage: scripts/make-tree.sh FOLDER' >&2; exit 2; }
+mkdir -p "$1"
+tree=$(cd "$1" && pwd)
+[ -z "$(ls -A "$tree")" ] || { echo "make-tree: $tree is not empty" >&2; exit 1; }
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+tarball=$(npm pack --silent --pack-destination "$work" | tail -1)
+tar xzf "$work/$tarball" -C "$work"
+lib=$tree/usr/lib/farkv
+mkdir -p "$lib" "$tree/usr/bin"
+# Without what is for people, compilers and type checkers.
+for part in package.json dist server bench; do cp -r "$work/package/$part" "$lib/"; done
+addon=prebuilds/linux-$(node -p process.arch)
+mkdir "$lib/prebuilds"
+cp -r "$work/package/$addon" "$lib/$addon"
+find "$lib" \( -name '*.d.ts' -o -name '*.d.cts' -o -name '*.md' \) -delete
+find "$lib" -type d -empty -delete
+
+# The versions of package-lock.json, as they were tested.
+npm ls --omit=dev --all --parseable | tail -n +2 | sed "s|^$PWD/||" > "$work/modules"
+while read -r module; do
+  mkdir -p "$lib/$module"
+  # A module's own modules have lines of their own.
+  tar c -C "$module" --exclude=./node_modules . | tar x -C "$lib/$module"
+done < "$work/modules"
+find "$lib/node_modules" -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.tsbuildinfo' \
+  -o -name '*.cpp' -o -name '*.gyp' -o -name '*.musl.node' -o -name '.npmignore' \) -delete
+
+install -m 755 "$(node -p process.execPath)" "$lib/node"
+strip --strip-unneeded "$lib/node"
+find "$lib" -name '*.node' -exec strip --strip-unneeded {} +
+
+main=dist/server/cli/main.js
+sed -i '1s|.*|#!/usr/lib/farkv/node|' "$lib/$main"
+find "$lib" -type f -exec chmod 644 {} + -o -type d -exec chmod 755 {} +
+chmod 755 "$lib/node" "$lib/$main"
+ln -s "../lib/farkv/$main" "$tree/usr/bin/farkv"
+
+node scripts/make-manual.mjs "$tree/usr/share"

@@ -1,0 +1,138 @@
+/** What must not be missing where copies acknowledge what their disks do not have yet (docs/durable-cluster.md). */
+import { inFile } from './checks/in-file.mjs';
+
+const marked = (title) => ({ test: 'core/metadata/marked.test.ts', title });
+const lives = (title) => ({ test: 'core/shards/recovered.test.ts', title });
+const UNMARKED = marked('a marked copy does not lead while another one in sync has no mark, however long that takes');
+const LONGEST = marked('of marked copies only the longest log leads, and only those that are as long stay in sync');
+const ANEW = marked('what joins begins anew when its server has acknowledged too much, or a marked copy leads');
+const LEADING = marked(
+  'a marked copy is in sync by leading alone: its owner takes it away, and believes nothing of it',
+);
+const OPERATOR = marked('an operator who knows that a copy never comes gives the shard to a marked one');
+
+export const mutations = [
+  ...inFile('core/metadata/reduce-promotions.ts', [
+    [
+      'marked: what a join says of its last run is not kept',
+      UNMARKED,
+      'recovered: { epoch, lsn, ...early }',
+      'recovered: { epoch, lsn }',
+    ],
+    [
+      'marked: a mark goes with the next start',
+      marked('a mark stays though the next start of its server ended in order'),
+      'recovered.early === true || isMarked(present)',
+      'recovered.early === true',
+    ],
+    [
+      'marked: a copy without a mark goes because a marked one is there',
+      marked('a copy without a mark that did not come back stays where only a marked one is left'),
+      'mayCome(state, c) && (isMarked(present) || !isMarked(c))',
+      'mayCome(state, c)',
+    ],
+    [
+      'marked: a copy that joins goes on though it may lack what it has acknowledged',
+      ANEW,
+      '    if (early !== undefined && !isWhole(present)) return undefined;\n',
+      '',
+    ],
+    [
+      'marked: a shard is given to a marked copy that may lack something',
+      UNMARKED,
+      'if (heir === undefined || !mayLead(set, heir)) return undefined;',
+      'if (heir === undefined || !mayLead({ copies: [] }, heir)) return undefined;',
+    ],
+  ]),
+  ...inFile('core/metadata/copy-sets.ts', [
+    ['marked: a shorter log leads', LONGEST, '&& !isLonger(c.recovered)', '&& (true || !isLonger(c.recovered))'],
+    [
+      'marked: a longer log of an earlier epoch leads',
+      marked('a log of a later epoch is longer'),
+      'epoch > has.epoch || (epoch === has.epoch && lsn > has.lsn)',
+      'epoch >= 0 && lsn > has.lsn',
+    ],
+    [
+      'marked: copies with less stay in sync',
+      LONGEST,
+      'isMarked(heir) && has?.epoch === leads?.epoch && has?.lsn === leads?.lsn',
+      'isMarked(heir) && has?.epoch === leads?.epoch',
+    ],
+    [
+      'marked: copies that join go on with what is lost',
+      ANEW,
+      'isWhole(copy) || !isMarked(heir)',
+      'true || !isMarked(heir)',
+    ],
+    [
+      'marked: marked copies count for new changes',
+      marked('marked copies do not count as in sync: an eligible one with all is not forgotten for them'),
+      "c.state === 'in-sync' && !isMarked(c)).length",
+      "c.state === 'in-sync').length",
+    ],
+    [
+      'marked: the last copy without a mark goes when it is damaged',
+      marked('a damaged copy stays where the others are marked'),
+      'isWhole(one) && (isMarked(copy) || !isMarked(one))',
+      'isWhole(one)',
+    ],
+  ]),
+  ...inFile('core/metadata/reduce-copies.ts', [
+    [
+      'marked: an owner has a marked copy be in sync',
+      LEADING,
+      "if (isMarked(present)) return refused('ERR_BUSY'",
+      "if (isMarked(present) && c.lsn < 0) return refused('ERR_BUSY'",
+    ],
+    [
+      'marked: a marked copy that is removed goes on with what it has',
+      LEADING,
+      "if (copy.state !== 'in-sync' || isMarked(copy)) return 'gone';",
+      "if (copy.state !== 'in-sync') return 'gone';",
+    ],
+  ]),
+  ...inFile('core/metadata/copy-policy.ts', [
+    [
+      'marked: the leader gives a shard to a marked copy before the others are back',
+      UNMARKED,
+      '    .filter((c) => mayLead(set, c))\n',
+      '',
+    ],
+  ]),
+  ...inFile('core/metadata/shard-loss.ts', [
+    [
+      'marked: an operator cannot begin with a marked copy',
+      OPERATOR,
+      '!leases.dead(c.member, nowMs) && !waits(c)',
+      '!leases.dead(c.member, nowMs)',
+    ],
+    [
+      'marked: an operator takes a marked copy while a better one lives',
+      marked('an operator is refused a marked copy while the longest one lives'),
+      ' && !set.copies.some((one) => mayBe(state, set, one, leases, nowMs))',
+      ' && mayBe !== undefined',
+    ],
+  ]),
+  ...inFile('core/shards/backup.ts', [
+    [
+      'marked: a marked copy follows its owner',
+      lives('a marked copy follows nobody and asks for nothing, until it is made anew or leads'),
+      '  if (isMarked(entry)) return;\n',
+      '',
+    ],
+  ]),
+  ...inFile('core/shards/companions.ts', [
+    [
+      'marked: an owner waits for a marked copy',
+      lives('an owner has a marked copy removed at once'),
+      '  removeMarked(c, life, set);\n',
+      '  void removeMarked;\n',
+    ],
+    [
+      'marked: owners count marked copies for new changes',
+      lives('an owner has a marked copy removed at once'),
+      ' + set.copies.filter(isMarked).length',
+      '',
+    ],
+  ]),
+];

@@ -1,0 +1,77 @@
+import test from 'ava';
+import { attention } from './attention.js';
+import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';
+
+const member = (id: string, more: object = {}): MemberStatus =>
+  ({ id, state: 'up', role: 'voter', draining: false, ...more }) as MemberStatus;
+const shard = (number: number, more: object = {}): ShardStatus =>
+  ({ shard: number, owner: 's1', state: 'serving', ...more }) as ShardStatus;
+const status = (more: object = {}): ClusterStatus =>
+  ({
+    leader: 's1',
+    members: [member('s1'), member('s2'), member('s3')],
+    shards: [shard(0), shard(1)],
+    ...more,
+  }) as unknown as ClusterStatus;
+
+test('a cluster in order, and one that mends itself, need nobody', (t) => {
+  t.deepEqual(attention(status()), []);
+  t.deepEqual(attention(status({ leader: undefined })), [], 'an election');
+  const copies = { trouble: 'degraded', copies: [{ member: 's2', state: 'joining' }] };
+  t.deepEqual(attention(status({ shards: [shard(0, { copies }), shard(1, { state: 'open' })] })), []);
+});
+
+test('servers that do not answer are named, with what to do, and what is lost with them', (t) => {
+  const members = [member('s1'), member('s2', { state: 'unreachable' }), member('s3', { state: 'absent' })];
+  const shards = [shard(0), shard(1, { owner: 's2', state: 'unreachable' })];
+  t.deepEqual(attention(status({ members, shards, leader: undefined })), [
+    'no server leads: 1 of 3 voters answer, and more than half are needed; start the others',
+    's2 does not answer: start it again, with its --data-dir; if its machine is lost, farkv member remove s2',
+    's3 has never come: start it, or farkv member remove s3',
+    'shard 1 can be reached at no other server: their values come back with s2, or not',
+  ]);
+});
+
+test('shards that are lost, that take no changes, and too few servers are told with the command', (t) => {
+  const lines = attention(
+    status({
+      members: [member('s1'), member('s2', { witness: true })],
+      shards: [shard(0, { copies: { trouble: 'lost', gone: true } }), shard(1, { copies: { trouble: 'too few' } })],
+      replication: [{ level: 'replicated', replicas: 2, minInSync: 2, onLoss: 'wait' }],
+    }),
+  );
+  t.is(lines.length, 3);
+  t.regex(lines[0]!, /^shard 0: every copy is lost; farkv shard reset all .*--accept-loss/);
+  t.regex(lines[1]!, /^shard 1: no changes are taken.*farkv replication set --min-in-sync/);
+  t.is(
+    lines[2],
+    '2 copies of each value are wanted, and one server keeps values: add servers (farkv server --join), or want fewer copies (farkv replication set --replicas)',
+  );
+});
+
+test('a full disk and snapshots that fail are told with what to do', (t) => {
+  const node = {
+    dataPlane: {
+      workers: [{ log: { diskFull: false } }, { log: { diskFull: true } }],
+      shards: [{ shard: 1 }, { shard: 2, snapshotErrno: 28 }, { shard: 5, snapshotErrno: 5 }],
+    },
+  };
+  t.deepEqual(attention(status({ members: [member('s1', { node })] })), [
+    'the disk of s1 is full, and changes are refused: free space on the file system of its --data-dir; changes go on by themselves within seconds',
+    's1 has no new snapshot of shards 2, 5: ENOSPC, no space left on device. Nothing is lost, but the log grows: look at the disk, and at the log of s1; it is tried again each minute',
+  ]);
+});
+
+test('copies without room are told with the command, and where the disk is full only that is told', (t) => {
+  const node = { fullCopies: [1, 4] };
+  t.deepEqual(attention(status({ members: [member('s1', { node: { fullCopies: [3] } }), member('s2', { node })] })), [
+    'the copy of shard 3 at s1 has no room for what its owner has: start s1 again with more --memory; or add a server (farkv server --join), then farkv drain s1',
+    'the copies of shards 1, 4 at s2 have no room for what their owners have: start s2 again with more --memory; or add a server (farkv server --join), then farkv drain s2',
+  ]);
+  const workers = [{ log: { diskFull: true } }];
+  const lines = attention(
+    status({ members: [member('s2', { node: { ...node, dataPlane: { workers, shards: [] } } })] }),
+  );
+  t.is(lines.length, 1);
+  t.regex(lines[0]!, /^the disk of s2 is full/);
+});

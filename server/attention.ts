@@ -1,0 +1,108 @@
+/**
+ * What of a cluster's status needs a person, and what that person can do. What mends itself is not in it: a copy that
+ * joins, a shard that moves, a leader that is being elected while enough voters answer.
+ */
+import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';
+import { textOf } from './values-log.js';
+
+const list = (all: readonly (string | number)[]): string => all.join(', ');
+const numbers = (shards: readonly ShardStatus[]): string =>
+  `${shards.length === 1 ? 'shard' : 'shards'} ${list(shards.map(({ shard }) => shard))}`;
+
+/** A line each: what is wrong, and what to do. Empty: nobody is needed. */
+export function attention(status: ClusterStatus): string[] {
+  return [...ofMembers(status), ...status.members.flatMap(ofDisk), ...ofShards(status.shards), ...ofCopies(status)];
+}
+
+function ofMembers({ members, leader }: ClusterStatus): string[] {
+  const silent = members.filter(({ state }) => state === 'unreachable');
+  const missing = members.filter(({ state, role }) => state === 'absent' && role === 'voter');
+  const voters = members.filter(({ role }) => role === 'voter');
+  const answer = voters.filter(({ state }) => state === 'up').length;
+  return [
+    ...(leader === undefined && 2 * answer <= voters.length
+      ? [
+          `no server leads: ${answer} of ${voters.length} voters answer, and more than half are needed; start the others`,
+        ]
+      : []),
+    ...silent.map(
+      ({ id }) =>
+        `${id} does not answer: start it again, with its --data-dir; if its machine is lost, farkv member remove ${id}`,
+    ),
+    ...missing.map(({ id }) => `${id} has never come: start it, or farkv member remove ${id}`),
+    ...members.flatMap(({ id, node }) =>
+      node?.frontStalledMs === undefined
+        ? []
+        : [
+            `${id} has not answered its clients and operators for ${Math.round(node.frontStalledMs / 1000)} s: look at its machine and its log`,
+          ],
+    ),
+  ];
+}
+
+function ofDisk({ id, node }: MemberStatus): string[] {
+  const failed = (node?.dataPlane?.shards ?? []).filter((s) => s.snapshotErrno !== undefined);
+  return [
+    ...(isDiskFull(node)
+      ? [
+          `the disk of ${id} is full, and changes are refused: free space on the file system of its --data-dir; changes go on by themselves within seconds`,
+        ]
+      : []),
+    ...(failed.length === 0
+      ? []
+      : [
+          `${id} has no new snapshot of shards ${list(failed.map(({ shard }) => shard))}: ${textOf(failed[0]?.snapshotErrno ?? 0)}. Nothing is lost, but the log grows: look at the disk, and at the log of ${id}; it is tried again each minute`,
+        ]),
+  ];
+}
+
+function ofShards(shards: readonly ShardStatus[]): string[] {
+  const gone = shards.filter(({ copies }) => copies?.gone === true);
+  const alone = shards.filter(({ state, copies }) => state === 'unreachable' && copies === undefined);
+  const owners = [...new Set(alone.map(({ owner }) => owner ?? '-'))];
+  return [
+    ...(gone.length === 0
+      ? []
+      : [
+          `${numbers(gone)}: every copy is lost; farkv shard reset all says what giving them up means, and with --accept-loss does it`,
+        ]),
+    ...(alone.length === 0
+      ? []
+      : [`${numbers(alone)} can be reached at no other server: their values come back with ${list(owners)}, or not`]),
+  ];
+}
+
+function ofCopies({ shards, members, replication }: ClusterStatus): string[] {
+  const few = shards.filter(({ copies }) => copies?.trouble === 'too few');
+  const keepers = members.filter(({ witness, draining }) => witness !== true && !draining).length;
+  const lacking = (replication ?? []).filter(({ level, replicas }) => level !== 'cache' && replicas > keepers);
+  return [
+    ...(few.length === 0
+      ? []
+      : [
+          `${numbers(few)}: no changes are taken, fewer copies are in sync than --min-in-sync asks for; start the servers that do not answer, or farkv replication set --min-in-sync`,
+        ]),
+    ...members.flatMap(ofFull),
+    ...lacking.map(
+      ({ tenant, replicas }) =>
+        `${replicas} copies of each value${tenant === undefined ? '' : ` of ${tenant}`} are wanted, and ${keepers === 1 ? 'one server keeps' : `${keepers} servers keep`} values: add servers (farkv server --join), or want fewer copies (farkv replication set --replicas)`,
+    ),
+  ];
+}
+
+/** Where the disk is full, that comes first: its copies take changes again with the disk, or are made anew. */
+function ofFull({ id, node }: MemberStatus): string[] {
+  const shards = node?.fullCopies ?? [];
+  if (shards.length === 0 || isDiskFull(node)) return [];
+  const which =
+    shards.length === 1
+      ? `the copy of shard ${list(shards)} at ${id} has no room for what its owner has`
+      : `the copies of shards ${list(shards)} at ${id} have no room for what their owners have`;
+  return [
+    `${which}: start ${id} again with more --memory; or add a server (farkv server --join), then farkv drain ${id}`,
+  ];
+}
+
+function isDiskFull(node: MemberStatus['node']): boolean {
+  return (node?.dataPlane?.workers ?? []).some(({ log }) => log?.diskFull === true);
+}

@@ -1,0 +1,86 @@
+/** `farkv top`: the figures of a cluster on a terminal, once per second. */
+import type { Argv } from 'yargs';
+import { viewOf, type Look } from '../../http/view.js';
+import type { CliCommand } from '../command.js';
+import { withCluster, type ClusterConnection } from '../cluster.js';
+import { connectionOptions, readConnection, type Connection, type ConnectionArguments } from '../connection.js';
+import { exitCodesHelp } from '../exit-codes.js';
+import { topScreen } from '../top-screen.js';
+import { watch } from '../top-watch.js';
+
+const EACH_MS = 1000;
+const ENTER = '\x1b[?1049h\x1b[?25l';
+const LEAVE = '\x1b[?25h\x1b[?1049l';
+const HOME = '\x1b[H';
+const TO_LINE_END = '\x1b[K';
+const TO_SCREEN_END = '\x1b[J';
+const CTRL_C = '\x03';
+
+async function look(cluster: ClusterConnection): Promise<Look> {
+  return { status: await cluster.status(), atMs: Date.now() };
+}
+
+const pause = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const over = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', over);
+      resolve();
+    };
+    const timer = setTimeout(over, EACH_MS);
+    signal.addEventListener('abort', over);
+    if (signal.aborted) over();
+  });
+
+function show(now: Look, before: Look | undefined): void {
+  const { columns, rows } = process.stdout;
+  const text = topScreen(viewOf(now, before), { columns, rows });
+  process.stdout.write(`${HOME}${text.replaceAll('\n', `${TO_LINE_END}\n`)}${TO_LINE_END}${TO_SCREEN_END}`);
+}
+
+async function onTerminal(connection: Connection): Promise<void> {
+  const end = new AbortController();
+  const { stdin, stdout } = process;
+  const stop = (): void => end.abort();
+  const key = (pressed: Buffer): void => {
+    if (['q', 'Q', CTRL_C].includes(pressed.toString())) stop();
+  };
+  if (stdin.isTTY) stdin.setRawMode(true).on('data', key).resume();
+  process.on('SIGINT', stop).on('SIGTERM', stop);
+  stdout.write(ENTER);
+  try {
+    await watch(
+      (use) => withCluster(connection, (cluster) => use(() => look(cluster))),
+      show,
+      () => pause(end.signal),
+      end.signal,
+    );
+  } finally {
+    stdout.write(LEAVE);
+    if (stdin.isTTY) stdin.setRawMode(false).off('data', key).pause();
+    process.off('SIGINT', stop).off('SIGTERM', stop);
+  }
+}
+
+async function handler(args: ConnectionArguments): Promise<void> {
+  const connection = readConnection(args);
+  if (process.stdout.isTTY) {
+    await onTerminal(connection);
+    return;
+  }
+  await withCluster(connection, async (cluster) => {
+    process.stdout.write(`${topScreen(viewOf(await look(cluster)), { columns: Infinity, rows: Infinity })}\n`);
+  });
+}
+
+const command: CliCommand<ConnectionArguments> = {
+  command: 'top',
+  describe: 'Show servers, rates, latency and what is wrong, once per second',
+  builder: (y): Argv<ConnectionArguments> =>
+    connectionOptions(y)
+      .example('$0 top', 'until q or Ctrl-C')
+      .example('$0 top | cat', 'one frame')
+      .epilogue(exitCodesHelp({ done: 'it was shown', failed: 'no server answered' })),
+  handler,
+};
+export default command;

@@ -1,0 +1,154 @@
+/**
+ * `farkv`: finds the command, lets yargs read the rest, and turns what went wrong into one line and an exit code. What
+ * the commands do stands in commands/.
+ */
+import yargs from 'yargs';
+import { FarkvError } from '../../core/errors.js';
+import { PACKAGE_VERSION } from '../version.js';
+import { checkEnvironment } from '../config/environment.js';
+import { camelName } from '../config/options.js';
+import { unknownName } from '../../core/nearest.js';
+import type { CliCommand } from './command.js';
+import { allCommands, commandNamed, COMMANDS } from './command-list.js';
+import { EXIT_CODES_HELP, exitCodeOf, hintFor } from './exit-codes.js';
+
+/** The words that a wrong option may have been meant for: what the chosen command declares. */
+interface ParserOptions {
+  readonly key: Readonly<Record<string, unknown>>;
+  readonly alias: Readonly<Record<string, readonly string[]>>;
+}
+
+function checkNames(argv: Readonly<Record<string, unknown>>, options: ParserOptions): true {
+  const known = [
+    ...Object.keys(options.key),
+    ...Object.entries(options.alias).flatMap(([name, more]) => [name, ...more]),
+  ];
+  const spelled = new Set([...known, ...known.map(camelName), '_', '$0']);
+  for (const name of Object.keys(argv)) {
+    if (spelled.has(name)) continue;
+    throw new FarkvError(
+      'ERR_CONFIG',
+      unknownName(
+        'option',
+        name,
+        known.filter((n) => n.length > 1),
+        name.length === 1 ? '-' : '--',
+      ),
+    );
+  }
+  return true;
+}
+
+/** What yargs says of a wrong command line, in the words of this program, on one line. */
+function usageMessage(
+  message: string,
+  command: CliCommand<object> | undefined,
+  action: string | undefined,
+  word: string | undefined,
+): string {
+  const usage = typeof command?.command === 'string' ? `; usage: farkv ${usageOf(command, action)}` : '';
+  if (command?.actions !== undefined && action === undefined && word !== undefined)
+    return `${unknownName('action', word, Object.keys(command.actions))}${usage}`;
+  if (message.startsWith('Not enough non-option arguments')) return `an argument is missing${usage}`;
+  const extra = /^Unknown commands?: (.*)$/.exec(message)?.[1];
+  if (extra !== undefined && command === undefined) return unknownName('command', extra, Object.keys(COMMANDS));
+  if (extra !== undefined) return `there is an argument too many: ${extra}${usage}`;
+  const choice = /^Invalid values:\s*Argument: (\w+), Given: (.*), Choices: (.*)$/s.exec(message);
+  if (choice !== null) {
+    const name =
+      typeof command?.command === 'string' && command.command.includes(`<${choice[1] ?? ''}>`)
+        ? `<${choice[1] ?? ''}>`
+        : `--${choice[1] ?? ''}`;
+    return `${name}: ${choice[2] ?? ''} is none of ${(choice[3] ?? '').replaceAll('"', '').trim()}`;
+  }
+  return message.replace(/\s*\n\s*/g, ' ');
+}
+
+function usageOf(command: CliCommand<object>, action: string | undefined): string {
+  const [name = ''] = String(command.command).split(' ');
+  if (command.actions === undefined) return String(command.command);
+  return `${name} ${action === undefined ? Object.keys(command.actions).join('|') : (command.actions[action] ?? '')}`;
+}
+
+/** Options stand behind a command; --help and --version are all that can stand alone. */
+function checkAlone(args: readonly string[]): void {
+  const known = ['help', 'version', 'h'];
+  for (const word of args) {
+    const name = /^--?([^=]+)/.exec(word)?.[1];
+    if (name !== undefined && !known.includes(name))
+      throw new FarkvError(
+        'ERR_CONFIG',
+        `${unknownName('option', name, known, '--')} (options of a command stand behind it)`,
+      );
+  }
+}
+
+/** Runs one command line; the exit code is in process.exitCode when the promise is settled. */
+export async function main(args: readonly string[]): Promise<void> {
+  const at = args.findIndex((word) => !word.startsWith('-'));
+  const name = at < 0 ? undefined : args[at];
+  const load = name === undefined ? undefined : commandNamed(name);
+  const one = await load?.();
+  const commands = one === undefined ? await allCommands() : [one];
+  const action = args.slice(at + 1).find((word) => one?.actions !== undefined && Object.hasOwn(one.actions, word));
+  const words =
+    one?.prepareArgs === undefined ? [...args] : [...args.slice(0, at + 1), ...one.prepareArgs(args.slice(at + 1))];
+
+  const parser = yargs(words)
+    .scriptName('farkv')
+    .usage('$0 COMMAND [OPTIONS]\n\nA distributed key-value store whose GETs are one-sided READs.')
+    .version(PACKAGE_VERSION)
+    .parserConfiguration({ 'parse-positional-numbers': false, 'populate--': false })
+    .option('help', {
+      alias: 'h',
+      type: 'boolean',
+      describe: 'Show help; after a command, all of its options and limits',
+    })
+    .demandCommand(1, 'A command is needed.')
+    .strictCommands()
+    .example('$0 server --data-dir /var/lib/farkv', 'one server on 127.0.0.1:7400')
+    .example('$0 put greeting hello && $0 get greeting', 'write and read a key')
+    .example('$0 status', 'members, leader, shards, memory')
+    .epilogue(EXIT_CODES_HELP)
+    .wrap(process.stdout.isTTY ? Math.min(process.stdout.columns, 140) : 120)
+    .exitProcess(false)
+    // A message alone is yargs' own: what was typed is wrong.
+    .fail((message, error: Error | undefined) => {
+      throw (
+        error ??
+        new FarkvError(
+          'ERR_CONFIG',
+          usageMessage(
+            message,
+            one,
+            action,
+            args.slice(at + 1).find((word) => !word.startsWith('-')),
+          ),
+        )
+      );
+    });
+  for (const command of commands) parser.command(command);
+  if (one?.ownOptions !== true)
+    parser.check((argv, options) => checkNames(argv, options as unknown as ParserOptions), true);
+  try {
+    checkEnvironment(process.env);
+    if (name === undefined) checkAlone(args);
+    await parser.parseAsync();
+  } catch (error) {
+    const code = exitCodeOf(error);
+    process.stderr.write(
+      `farkv${one === undefined ? '' : ` ${name ?? ''}`}: ${error instanceof Error ? error.message : String(error)}\n`,
+    );
+    if (error instanceof Error && process.env.FARKV_STACK !== undefined) process.stderr.write(`${error.stack ?? ''}\n`);
+    const hint = hintFor(error);
+    if (hint !== undefined) process.stderr.write(`${hint}\n`);
+    if (code === 2)
+      process.stderr.write(
+        `Try: farkv ${one === undefined ? '' : `${[name, action].filter((word) => word !== undefined).join(' ')} `}--help\n`,
+      );
+    process.exitCode = code;
+  }
+}
+
+// Whoever reads the output may go away; that is no reason to fall over in the middle of something.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);

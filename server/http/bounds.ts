@@ -1,0 +1,28 @@
+/** What browsers and Prometheus may cost a server. docs/monitoring.md names these numbers. */
+
+/** The call that the HTTP port makes of the thread of Raft: this server's own figures. */
+export const OWN_STATUS = 'own-status';
+/** Connections, from addresses without and with a login before. The oldest of the address with the most gives way. */
+export const HTTP_PLACES = { strangers: 64, known: 64 } as const;
+/** TLS handshakes that begin per second. */
+export const HTTP_HANDSHAKES = {
+  strangers: { perSecond: 20, burst: 20 },
+  known: { perSecond: 50, burst: 32 },
+  turn: 1,
+} as const;
+/** Of the headers of a request. */
+export const HEADER_BYTES = 8 << 10;
+/** A request and its answer may each take so long. */
+export const REQUEST_MS = 10_000;
+/** The pause until the next request of a connection. */
+export const PAUSE_MS = 5000;
+/** Pages that are open. */
+export const LISTENERS = 16;
+/** A page that leaves more than this unread is cut off. */
+export const LISTENER_UNREAD = 1 << 20;
+/** An answer of the thread of Raft serves all who ask within this time. */
+export const FRESH_MS = 100;
+/** Without an answer for so long the thread of Raft counts as stuck. */
+export const ANSWER_MS = 2000;
+/** While a page is open the cluster is looked at so often. */
+export const LOOK_MS = 1000;

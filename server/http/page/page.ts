@@ -1,0 +1,181 @@
+/// <reference lib="dom" />
+/**
+ * The page of a cluster: what the server sends (events.ts), shown. It asks for nothing else, and changes nothing.
+ */
+import type { Happening } from '../happenings.js';
+import type { ServerView, ShardView, View } from '../view.js';
+import { Chart } from './charts.js';
+import { byId, bytes, count, element, fillList, fillTable, micros, span, type Cell } from './elements.js';
+import { follow } from './follow.js';
+
+const HAPPENED = 100;
+const SILENT_MS = 4000;
+const MIB = 1 << 20;
+
+const operations = new Chart('operations', ['get', 'put', 'delete', 'cas', 'tcp READ']);
+const latency = new Chart('latency', ['put p50', 'put p99', 'get p99', 'sync p99'], true);
+const memory = new Chart('memory', ['used', 'registered']);
+
+const number = (text: string, kind?: Cell['kind']): Cell => ({ text, kind: kind ?? 'number' });
+const numbers = (titles: readonly string[]): Cell[] => titles.map((text) => number(text));
+
+function showHealth(text: string, kind: 'good' | 'warn' | 'bad'): void {
+  const badge = byId('health');
+  badge.textContent = text;
+  badge.className = `badge ${kind}`;
+}
+
+function showFacts(view: View): void {
+  const served = view.shards.filter(({ state }) => state === 'serving').length;
+  const facts = {
+    leader: view.leader === '' ? 'none' : `${view.leader}, term ${view.term}`,
+    servers: `${view.servers.filter(({ state }) => state === 'up').length} of ${view.servers.length} answer`,
+    shards: `${served} of ${view.shards.length} served`,
+    entries: count(view.servers.reduce((n, { entries }) => n + entries, 0)),
+    cluster: view.clusterId.slice(0, 8),
+    asked: view.answeredBy,
+  };
+  byId('facts').replaceChildren(
+    ...Object.entries(facts).map(([name, text]) => {
+      const pair = document.createElement('div');
+      pair.append(element('dt', name), element('dd', text));
+      return pair;
+    }),
+  );
+  if (view.attention.length > 0) showHealth('needs attention', 'bad');
+  else if (view.leader === '' || served < view.shards.length) showHealth('not all shards are served', 'warn');
+  else showHealth('all shards are served', 'good');
+  const box = byId('attention');
+  box.hidden = view.attention.length === 0;
+  const list = box.querySelector('ul');
+  if (list !== null) fillList(list, view.attention);
+}
+
+const roleText = ({ leader, role, witness, draining }: ServerView): string =>
+  [leader ? 'leader' : role, ...(witness ? ['witness'] : []), ...(draining ? ['draining'] : [])].join(', ');
+
+function serverRow(server: ServerView): Cell[] {
+  const isUp = server.state === 'up';
+  const known = (text: string): Cell => (isUp ? number(text) : { text: '-', kind: 'number' });
+  const changes = server.rates.put + server.rates.delete + server.rates.cas;
+  return [
+    { text: server.id },
+    { text: server.state, kind: isUp ? 'good' : 'bad' },
+    { text: roleText(server), kind: 'dim' },
+    { text: server.zone, kind: 'dim' },
+    isUp ? { text: server.leaseHeld ? 'held' : 'none', kind: server.leaseHeld ? 'dim' : 'bad' } : { text: '-' },
+    number(String(server.shards)),
+    number(String(server.copies)),
+    known(count(server.entries)),
+    known(bytes(server.memoryBytes)),
+    { text: server.limitBytes === 0 ? '-' : bytes(server.limitBytes), kind: 'number' },
+    known(count(server.rates.get + server.rates.read)),
+    known(count(changes)),
+    known(micros(server.putUsP99)),
+    known(String(server.clients)),
+    { text: isUp ? span(server.uptimeMs) : '-', kind: 'number' },
+  ];
+}
+
+function showServers(servers: readonly ServerView[]): void {
+  const titles = [
+    ...['server', 'state', 'role', 'zone', 'lease'].map((text) => ({ text })),
+    ...numbers(['shards', 'copies', 'entries', 'memory', 'limit', 'reads/s', 'changes/s', 'put p99', 'clients', 'up']),
+  ];
+  fillTable('servers', titles, servers.map(serverRow));
+}
+
+function copiesText({ copies, owner, inSync, wanted }: ShardView): string {
+  const others = copies.filter(({ member }) => member !== owner);
+  const places = others.map(({ member, state }) => (state === 'in-sync' ? member : `${member} (${state})`));
+  return [`${inSync}/${wanted}`, ...places].join(' ');
+}
+
+function shardRow(shard: ShardView): Cell[] {
+  return [
+    number(String(shard.shard)),
+    { text: shard.tenant || '-', kind: 'dim' },
+    { text: shard.owner || 'none', ...(shard.owner === '' ? { kind: 'bad' } : {}) },
+    { text: shard.state, kind: shard.state === 'serving' ? 'good' : shard.state === 'closed' ? 'warn' : 'bad' },
+    { text: copiesText(shard), ...(shard.inSync < shard.wanted ? { kind: 'warn' } : {}) },
+    { text: shard.trouble, kind: shard.trouble === 'degraded' ? 'warn' : 'bad' },
+    number(String(shard.lag)),
+    number(count(shard.entries)),
+    number(bytes(shard.memoryBytes)),
+  ];
+}
+
+function showShards(shards: readonly ShardView[]): void {
+  const titles = [
+    number('shard'),
+    ...['tenant', 'owner', 'state', 'copies', 'trouble'].map((text) => ({ text })),
+    ...numbers(['lag', 'entries', 'memory']),
+  ];
+  // What needs a look comes first.
+  const isFine = ({ state, trouble }: ShardView): boolean => state === 'serving' && trouble === '';
+  const sorted = [...shards].sort((a, b) => Number(isFine(a)) - Number(isFine(b)) || a.shard - b.shard);
+  fillTable('shards', titles, sorted.map(shardRow));
+  byId('legend').textContent = `${shards.filter(isFine).length} of ${shards.length} as they should be`;
+}
+
+function show(view: View): void {
+  showFacts(view);
+  showServers(view.servers);
+  showShards(view.shards);
+  const uses = Object.entries(view.memory).filter(([, n]) => n > 0);
+  const pages = Object.entries(view.pages).filter(([, n]) => n > 0);
+  fillTable(
+    'use',
+    [],
+    [
+      ...uses.map(([use, n]) => [{ text: use }, number(bytes(n))]),
+      ...pages.map(([page, n]) => [{ text: `${page} pages`, kind: 'dim' as const }, number(bytes(n))]),
+    ],
+  );
+  fillList(byId('moves'), view.moves, 'none');
+  const { get, put, delete: deleted, cas, read } = view.rates;
+  operations.add(view.atMs, [get, put, deleted, cas, read]);
+  const worst = (of: (server: ServerView) => number): number => Math.max(0, ...view.servers.map(of));
+  latency.add(view.atMs, [
+    worst((s) => s.putUsP50),
+    worst((s) => s.putUsP99),
+    worst((s) => s.getUsP99),
+    worst((s) => s.syncUsP99),
+  ]);
+  const used = view.servers.reduce((n, { usedBytes }) => n + usedBytes, 0);
+  const registered = view.servers.reduce((n, { memoryBytes }) => n + memoryBytes, 0);
+  memory.add(view.atMs, [used / MIB, registered / MIB]);
+}
+
+let newest = 0;
+function tell(news: readonly Happening[]): void {
+  const list = byId('happened');
+  for (const { number: n, atMs, text } of news) {
+    if (n <= newest) continue;
+    newest = n;
+    const item = element('li');
+    item.append(element('time', new Date(atMs).toLocaleTimeString('en-GB')), text);
+    list.prepend(item);
+  }
+  while (list.children.length > HAPPENED) list.lastElementChild?.remove();
+}
+
+let heardMs = performance.now();
+follow(() => {
+  const events = new EventSource('/events');
+  events.addEventListener('view', ({ data }: MessageEvent<string>) => {
+    heardMs = performance.now();
+    show(JSON.parse(data) as View);
+  });
+  events.addEventListener('happened', ({ data }: MessageEvent<string>) => tell(JSON.parse(data) as Happening[]));
+  // A server that has started again counts from 1.
+  events.addEventListener('error', () => {
+    newest = 0;
+    byId('happened').replaceChildren();
+  });
+  return events;
+});
+setInterval(() => {
+  const silentMs = performance.now() - heardMs;
+  if (silentMs > SILENT_MS) showHealth(`no answer for ${span(silentMs)}`, 'bad');
+}, 1000);

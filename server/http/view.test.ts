@@ -1,0 +1,68 @@
+import test from 'ava';
+import type { ClusterStatus } from '../status.js';
+import { topScreen } from '../cli/top-screen.js';
+import { viewOf } from './view.js';
+
+const latency = { count: 1, p50: 1000, p99: 2000, max: 3000 };
+const worker = (put: number, readsServed: number): object => ({
+  requests: { get: 0, put, delete: 0, cas: 0, scan: 0, lease: 0, layout: 0 },
+  readsServed,
+  latencyNs: { get: latency, put: latency },
+});
+const status = (put: number, more: { processId?: number; id?: string } = {}): ClusterStatus =>
+  ({
+    clusterId: 'ab'.repeat(16),
+    leader: 's1',
+    term: 3,
+    mapEpoch: 1,
+    answeredBy: 's1',
+    members: [
+      {
+        id: more.id ?? 's1',
+        state: 'up',
+        leader: true,
+        role: 'voter',
+        draining: false,
+        memoryBytes: 1 << 30,
+        node: {
+          processId: more.processId ?? 1,
+          version: '1',
+          uptimeMs: 1,
+          clients: 2,
+          leaseHeld: true,
+          dataPlane: { workers: [worker(put, 2 * put)], shards: [] },
+        },
+      },
+      { id: 's2', state: 'unreachable', leader: false, role: 'voter', draining: false, memoryBytes: 0 },
+    ],
+    shards: [
+      { shard: 0, owner: 's1', state: 'serving', entries: 5, memory: { live: 7 }, pages: { small: 9 } },
+      { shard: 1, owner: 's2', state: 'unreachable' },
+    ],
+    moves: [],
+    tenants: [{ name: 'blue', firstShard: 1, shards: 1 }],
+  }) as unknown as ClusterStatus;
+
+test('rates are those between two looks at the same process', (t) => {
+  const before = { atMs: 1000, status: status(100) };
+  t.like(viewOf(before).rates, { put: 0 }, 'the first look has none');
+  const view = viewOf({ atMs: 3000, status: status(300) }, before);
+  t.like(view.rates, { put: 100, read: 200, get: 0 });
+  t.like(view.servers[0], { rates: { put: 100 }, putUsP99: 2, shards: 1, entries: 5, leaseHeld: true });
+  t.like(view.shards[1], { tenant: 'blue', owner: 's2', state: 'unreachable' });
+  t.like(view, { memory: { live: 7 }, pages: { small: 9 } });
+  t.like(viewOf({ atMs: 3000, status: status(300, { processId: 2 }) }, before).rates, { put: 0 });
+  t.true(view.attention.some((line) => line.startsWith('s2 does not answer')));
+});
+
+test('a frame says first what needs a person, fits its screen, and has no control characters', (t) => {
+  const view = viewOf({ atMs: 3000, status: status(300, { id: 's\u001b[2J' }) });
+  const frame = topScreen(view, { columns: Infinity, rows: Infinity });
+  t.regex(frame, /^farkv abababab {2}00:00:03 {2}leader s1, term 3 {2}1 of 2 shards served/);
+  t.regex(frame.split('\n')[1] ?? '', /^needs attention: s2 does not answer/);
+  t.regex(frame, /^s\?\[2J +up, leader +held/m);
+  t.regex(frame, /^shard 1: unreachable at s2/m);
+  const small = topScreen(view, { columns: 20, rows: 3 }).split('\n');
+  t.is(small.length, 3);
+  t.true(small.every((line) => line.length <= 20));
+});

@@ -1,0 +1,174 @@
+/**
+ * The figures of a cluster as the page and `farkv top` show them: those of `farkv status`, summed up, and with the rates
+ * between two looks. Plain values, without anything that a monitor may not see.
+ */
+import { attention } from '../attention.js';
+import { errorLines, moveLines } from '../move-lines.js';
+import type { ClusterStatus, MemberStatus, ShardStatus } from '../status.js';
+
+export const KINDS = ['get', 'put', 'delete', 'cas', 'scan', 'read'] as const;
+/** `read`: one-sided READs that the process itself serves, over tcp alone. `get`: two-sided ones. */
+export type Kind = (typeof KINDS)[number];
+export type Rates = Readonly<Record<Kind, number>>;
+
+export interface ServerView {
+  readonly id: string;
+  readonly state: MemberStatus['state'];
+  readonly leader: boolean;
+  readonly role: MemberStatus['role'];
+  readonly witness: boolean;
+  readonly draining: boolean;
+  readonly zone: string;
+  readonly version: string;
+  readonly uptimeMs: number;
+  readonly shards: number;
+  readonly copies: number;
+  readonly entries: number;
+  readonly usedBytes: number;
+  readonly memoryBytes: number;
+  readonly limitBytes: number;
+  readonly clients: number;
+  readonly leaseHeld: boolean;
+  /** Per second since the look before. */
+  readonly rates: Rates;
+  /** Of requests since its start, the worst worker's, microseconds; 0: none yet. */
+  readonly getUsP99: number;
+  readonly putUsP50: number;
+  readonly putUsP99: number;
+  /** Of synced batches, microseconds; 0: none. */
+  readonly syncUsP99: number;
+}
+
+export interface ShardView {
+  readonly shard: number;
+  readonly tenant: string;
+  readonly owner: string;
+  readonly state: ShardStatus['state'];
+  readonly entries: number;
+  readonly memoryBytes: number;
+  readonly inSync: number;
+  readonly wanted: number;
+  readonly lag: number;
+  readonly trouble: string;
+  readonly copies: readonly { readonly member: string; readonly state: string }[];
+}
+
+export interface View {
+  readonly atMs: number;
+  readonly clusterId: string;
+  readonly leader: string;
+  readonly term: number;
+  readonly mapEpoch: number;
+  readonly answeredBy: string;
+  readonly servers: readonly ServerView[];
+  readonly shards: readonly ShardView[];
+  /** Registered bytes of all owned shards, by use and by pages. */
+  readonly memory: Readonly<Record<string, number>>;
+  readonly pages: Readonly<Record<string, number>>;
+  readonly rates: Rates;
+  readonly moves: readonly string[];
+  /** What needs a person, as `farkv status` says it. */
+  readonly attention: readonly string[];
+}
+
+export interface Look {
+  readonly atMs: number;
+  readonly status: ClusterStatus;
+}
+
+const NONE: Rates = { get: 0, put: 0, delete: 0, cas: 0, scan: 0, read: 0 };
+const sum = (all: readonly number[]): number => all.reduce((n, one) => n + one, 0);
+const add = (all: readonly Rates[]): Rates =>
+  all.reduce((a, b) => Object.fromEntries(KINDS.map((kind) => [kind, a[kind] + b[kind]])) as unknown as Rates, NONE);
+
+function counts({ node }: MemberStatus): Rates {
+  const workers = node?.dataPlane?.workers ?? [];
+  return add(workers.map(({ requests, readsServed }) => ({ ...NONE, ...requests, read: readsServed })));
+}
+
+/** Of a server that has started again, or had not answered, nothing is known yet. */
+function ratesOf(member: MemberStatus, now: Look, before: Look | undefined): Rates {
+  const earlier = before?.status.members.find(({ id }) => id === member.id);
+  const seconds = (now.atMs - (before?.atMs ?? now.atMs)) / 1000;
+  const isSame = earlier?.node?.processId === member.node?.processId && earlier?.node !== undefined;
+  if (!isSame || seconds <= 0) return NONE;
+  const [last, first] = [counts(member), counts(earlier)];
+  return Object.fromEntries(
+    KINDS.map((kind) => [kind, Math.max(0, (last[kind] - first[kind]) / seconds)]),
+  ) as unknown as Rates;
+}
+
+function parts(shards: readonly ShardStatus[], of: 'memory' | 'pages'): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const shard of shards)
+    for (const [name, bytes] of Object.entries(shard[of] ?? {})) sums[name] = (sums[name] ?? 0) + Number(bytes);
+  return sums;
+}
+
+function serverView(member: MemberStatus, now: Look, before: Look | undefined): ServerView {
+  const { id, state, leader, role, witness, draining, zone, node, memoryBytes: limitBytes } = member;
+  const owned = now.status.shards.filter(({ owner }) => owner === id);
+  const workers = node?.dataPlane?.workers ?? [];
+  const worst = (kind: 'get' | 'put', of: 'p50' | 'p99'): number =>
+    Math.max(0, ...workers.map(({ latencyNs }) => latencyNs[kind][of])) / 1000;
+  return {
+    id,
+    state,
+    leader,
+    role,
+    witness: witness ?? false,
+    draining,
+    zone: zone ?? '',
+    version: node?.version ?? '',
+    uptimeMs: node?.uptimeMs ?? 0,
+    shards: owned.length,
+    copies: now.status.shards.filter(
+      ({ owner, copies }) => owner !== id && copies?.copies.some(({ member: at }) => at === id) === true,
+    ).length,
+    entries: sum(owned.map(({ entries }) => entries ?? 0)),
+    usedBytes: sum(owned.map(({ usedBytes }) => usedBytes ?? 0)),
+    memoryBytes: sum((node?.dataPlane?.shards ?? []).map((s) => s.indexBytes + s.heapBytes)),
+    limitBytes,
+    clients: node?.clients ?? 0,
+    leaseHeld: node?.leaseHeld ?? false,
+    rates: ratesOf(member, now, before),
+    getUsP99: worst('get', 'p99'),
+    putUsP50: worst('put', 'p50'),
+    putUsP99: worst('put', 'p99'),
+    syncUsP99: Math.max(0, ...workers.map(({ log }) => log?.syncNs.p99 ?? 0)) / 1000,
+  };
+}
+
+export function viewOf(now: Look, before?: Look): View {
+  const { status, atMs } = now;
+  const servers = status.members.map((member) => serverView(member, now, before));
+  const tenantOf = (shard: number): string =>
+    status.tenants?.find((one) => shard >= one.firstShard && shard < one.firstShard + one.shards)?.name ?? '';
+  return {
+    atMs,
+    clusterId: status.clusterId,
+    leader: status.leader ?? '',
+    term: status.term,
+    mapEpoch: status.mapEpoch,
+    answeredBy: status.answeredBy,
+    servers,
+    shards: status.shards.map((one) => ({
+      shard: one.shard,
+      tenant: tenantOf(one.shard),
+      owner: one.owner ?? '',
+      state: one.state,
+      entries: one.entries ?? 0,
+      memoryBytes: one.memoryBytes ?? 0,
+      inSync: one.copies?.inSync ?? (one.state === 'serving' ? 1 : 0),
+      wanted: one.copies?.wanted ?? 1,
+      lag: one.copies?.lag ?? 0,
+      trouble: one.copies?.trouble ?? '',
+      copies: (one.copies?.copies ?? []).map(({ member, state }) => ({ member, state })),
+    })),
+    memory: parts(status.shards, 'memory'),
+    pages: parts(status.shards, 'pages'),
+    rates: add(servers.map(({ rates }) => rates)),
+    moves: [...moveLines(status), ...errorLines(status)],
+    attention: attention(status),
+  };
+}

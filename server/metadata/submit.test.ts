@@ -1,0 +1,60 @@
+import test from 'ava';
+import { FarkvError } from '../../core/errors.js';
+import type { Command } from '../../core/metadata/commands.js';
+import { submit } from './submit.js';
+
+const BYTES = new Uint8Array(1);
+const by = { owner: 's2', memberIncarnation: '00' };
+const promoted: Command = { t: 'shards-promoted', id: 's2', memberIncarnation: '00', shards: [] };
+const removed: Command = { t: 'copies-removed', by, copies: [] };
+
+/** What s2 calls of the leader, s1, which answers each call when it is told to. */
+class Asker {
+  readonly calls: string[] = [];
+  readonly given: Promise<string>;
+  readonly #answers: ((error?: Error) => void)[] = [];
+
+  constructor(command: Command, leads = false) {
+    const driver = { leads, leader: leads ? 2 : 1, propose: (): undefined => void this.calls.push('own') };
+    const peers = {
+      idOf: (raftId: number): string => `s${raftId}`,
+      call: (to: string, method: string): Promise<unknown> => {
+        this.calls.push(`${to} ${method}`);
+        return new Promise((resolve, reject) => {
+          this.#answers.push((error) => (error === undefined ? resolve({}) : reject(error)));
+        });
+      },
+    };
+    this.given = submit({ id: 's2', driver, peers, timeoutMs: 1000 }, BYTES, command).then(
+      () => 'given',
+      (error: unknown) => (error instanceof FarkvError ? error.code : String(error)),
+    );
+  }
+
+  async answer(error?: Error): Promise<readonly string[]> {
+    this.#answers.shift()?.(error);
+    await new Promise((resolve) => setImmediate(resolve));
+    return this.calls;
+  }
+}
+
+test('a leader is given what leaves the values to the server that asks only when it has answered', async (t) => {
+  for (const command of [promoted, removed]) {
+    const asker = new Asker(command);
+    t.deepEqual(asker.calls, ['s1 leads']);
+    t.deepEqual(await asker.answer(), ['s1 leads', 's1 propose']);
+    await asker.answer();
+    t.is(await asker.given, 'given');
+    const refused = new Asker(command);
+    t.deepEqual(await refused.answer(new FarkvError('ERR_NO_LEADER', 'another one leads')), ['s1 leads']);
+    t.is(await refused.given, 'ERR_NO_LEADER');
+  }
+});
+
+test('what takes nothing from others is given at once, and so is what this server takes itself', async (t) => {
+  const copies: Command = { t: 'copies-removed', copies: [] };
+  for (const command of [{ t: 'no-op' } as const, copies]) t.deepEqual(new Asker(command).calls, ['s1 propose']);
+  const own = new Asker(promoted, true);
+  t.deepEqual(own.calls, ['own']);
+  t.is(await own.given, 'given');
+});

@@ -1,0 +1,34 @@
+/**
+ * How a change that this server asks for gets to the leader. What is sent to a leader that stands still is read when it
+ * goes on, and who sent it may have ended by then. A change that leaves a shard's values to this server's copy would
+ * take them from those who have them, for nobody. So the leader is asked first whether it is there, and is given
+ * such a change when it has answered. Whoever ends after that ends as an owner, or as the only one who has the values.
+ */
+import { FarkvError } from '../../core/errors.js';
+import type { Command } from '../../core/metadata/commands.js';
+import type { MetadataDriver } from './driver.js';
+import type { Peers } from './peers.js';
+
+export interface SubmitOptions {
+  readonly id: string;
+  readonly driver: Pick<MetadataDriver, 'leads' | 'leader' | 'propose'>;
+  readonly peers: Pick<Peers, 'idOf' | 'call'>;
+  readonly timeoutMs: number;
+}
+
+/** Resolves when the leader took it; rejects when it did not, or may not have. */
+export async function submit(options: SubmitOptions, bytes: Uint8Array, command: Command): Promise<void> {
+  const { id, driver, peers, timeoutMs } = options;
+  const refusal = driver.leads ? driver.propose(bytes) : 'not-leader';
+  if (refusal === undefined) return;
+  const leader = peers.idOf(driver.leader);
+  if (refusal !== 'not-leader' || leader === undefined || leader === id)
+    throw new FarkvError('ERR_NO_LEADER', `the metadata group accepts no changes now (${refusal})`);
+  if (takesFromOthers(command)) await peers.call(leader, 'leads', {}, timeoutMs);
+  await peers.call(leader, 'propose', { bytes }, timeoutMs);
+}
+
+/** The server that asks has the values of these shards afterwards, and others have them no more. */
+function takesFromOthers(command: Command): boolean {
+  return command.t === 'shards-promoted' || (command.t === 'copies-removed' && command.by !== undefined);
+}

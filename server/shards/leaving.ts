@@ -1,0 +1,35 @@
+/** The end of a server: whether another one may take its shards over, and what is said of those that nobody took. */
+import type { Member } from '../../core/metadata/state.js';
+import { boolean, record } from '../../core/protocol/check.js';
+import type { Left } from '../../core/shards/index.js';
+import { FarkvError } from '../../core/errors.js';
+import type { Peers } from '../metadata/peers.js';
+import { probe } from './probe.js';
+
+const CALL_MS = 1000;
+const checkStays = record<{ readonly stays: boolean }>({ stays: boolean });
+
+/** Rejects when it has ended, or says that it is about to; one that does not answer may stay. */
+export async function whetherStays(peers: Pick<Peers, 'call'>, { id, control }: Member): Promise<void> {
+  await probe(control);
+  const answer = await peers.call(id, 'stays', {}, CALL_MS).then(
+    (value) => checkStays(value, 'stays'),
+    () => undefined,
+  );
+  if (answer?.stays === false) throw new FarkvError('ERR_CLOSED', `${id} is about to end`);
+}
+
+const MEANS: Readonly<Record<Left['values'], string>> = {
+  elsewhere: 'another server has a copy with all values, and goes on with it when it misses this one',
+  'on disk': "no server that stays has a copy in sync: their values are on this server's disk, and wait for it",
+  lost: 'no server that stays has a copy in sync: their values end with this server',
+};
+
+/** For operators: which shards nobody has taken over, and what that means. */
+export function leftLines(left: readonly Left[]): string[] {
+  return (Object.keys(MEANS) as Left['values'][]).flatMap((values) => {
+    const shards = left.filter((one) => one.values === values).map(({ shard }) => shard);
+    shards.sort((a, b) => a - b);
+    return shards.length === 0 ? [] : [`no other server has taken over shards ${shards.join(', ')}: ${MEANS[values]}`];
+  });
+}

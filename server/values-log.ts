@@ -1,0 +1,181 @@
+/**
+ * Durable shards of a server: where their logs and snapshots lie in its data directory, which copies are wanted of what is
+ * there, and what the start found (docs/durable-cluster.md).
+ *
+ *   values/   THREAD-NUMBER        logs, one row of files for each data-plane thread
+ *             snapshot-SHARD-COPY  snapshots
+ */
+import { mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { getSystemErrorMap } from 'node:util';
+import { FarkvError } from '../core/errors.js';
+import type { RecoveredCopy } from '../core/metadata/commands.js';
+import { policyOf } from '../core/metadata/copy-sets.js';
+import type { MetadataState } from '../core/metadata/state.js';
+import type { Found } from '../core/shards/index.js';
+import type { DataPlane, DataPlaneLog, RecoveredOnDisk } from '../native/data-plane.js';
+import { formatSize } from './config/units.js';
+import type { DataDirectory } from './data-directory.js';
+import { describeError, type Log } from './log.js';
+import type { Outcome } from './metadata/proposer.js';
+import { ValuesWatch } from './values-watch.js';
+
+const PROGRESS_MS = 250;
+const CURRENT_MS = 5000;
+/** The event of lines that say how far a start has read values: `bytes` of `all`, several times a second. */
+export const RECOVERING = 'recovering';
+
+export interface ValuesOptions {
+  readonly id: string;
+  readonly memoryBytes: number;
+  /** The least that a shard needs. */
+  readonly shardMemoryMin: number;
+  /** 0: a change is answered when it is on the disk. */
+  readonly syncMs: number;
+}
+
+/**
+ * What is on the disk and not wanted is removed, so the metadata must be what it was when the last run had ended, or
+ * later: an entry that is applied now comes behind all of those.
+ */
+export async function whenCurrent(proposeNothing: (ms: number) => Promise<Outcome>, log: Log): Promise<void> {
+  for (;;) {
+    try {
+      if ((await proposeNothing(CURRENT_MS)) !== 'unknown') return;
+    } catch (error) {
+      if (!(error instanceof FarkvError && error.code === 'ERR_TIMEOUT')) throw error;
+      log.info(`waiting for the metadata, before values are recovered: ${describeError(error)}`);
+    }
+  }
+}
+
+/** What durable shards need of the data plane. `threads`: at least so many, each of which has a log there. */
+export interface Values {
+  readonly log: DataPlaneLog;
+  readonly threads: number;
+  readonly watch: ValuesWatch;
+}
+
+/** Undefined: no shard of the cluster is durable. The state must be one that was current when this server had started. */
+export function valuesOf(
+  state: MetadataState,
+  directory: DataDirectory,
+  { id, memoryBytes, shardMemoryMin, syncMs }: ValuesOptions,
+): Values | undefined {
+  if (!isDurable(state)) {
+    if (syncMs === 0) return undefined;
+    throw new FarkvError(
+      'ERR_CONFIG',
+      '--sync: no values of this cluster are on disks (its first start sets --level durable): leave it out',
+    );
+  }
+  if (directory.ephemeral)
+    throw new FarkvError(
+      'ERR_CONFIG',
+      '--data-dir: this cluster keeps values on disks (level durable), and a temporary directory is lost with the process: name a directory on a disk',
+    );
+  if (syncMs > 0 && state.servers.length > 1)
+    throw new FarkvError(
+      'ERR_CONFIG',
+      `--sync: this cluster has ${state.servers.length} servers, and each must have on its disk what it acknowledged: start this server with --sync always. --sync ${syncMs}ms is for a cluster of one server`,
+    );
+  const path = join(directory.path, 'values');
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  const recovers = (state.copySets ?? []).flatMap(({ copies }, shard) =>
+    copies.flatMap((c) =>
+      c.member === id && c.id !== undefined && policyOf(state, shard).level === 'durable'
+        ? [{ shard, copy: BigInt(`0x${c.id}`) }]
+        : [],
+    ),
+  );
+  return {
+    threads: threadsOf(readdirSync(path)),
+    watch: new ValuesWatch(path, undefined, syncMs),
+    log: {
+      directory: path,
+      cluster: Buffer.from(state.clusterId, 'hex'),
+      instance: BigInt(`0x${directory.instance}`),
+      shardMemoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / Math.max(1, recovers.length))),
+      recovers,
+      syncMs,
+    },
+  };
+}
+
+export function isDurable({ policies }: Pick<MetadataState, 'policies'>): boolean {
+  return policies?.some(({ level }) => level === 'durable') === true;
+}
+
+function threadsOf(names: readonly string[]): number {
+  const threads = names.flatMap((name) => /^(\d{1,2})-\d+$/.exec(name)?.[1] ?? []);
+  return Math.max(0, ...threads.map((thread) => Number(thread) + 1));
+}
+
+/** Starts the data plane with what is on the disk, and says how far that is. */
+export async function recover(
+  plane: Pick<DataPlane, 'recover' | 'progress'>,
+  { log: { directory, shardMemoryBytes }, watch }: Pick<Values, 'log' | 'watch'>,
+  log: Log,
+): Promise<{ readonly addresses: ReturnType<DataPlane['start']>; readonly found: readonly Found[] }> {
+  const timer = setInterval(() => {
+    const { bytes, all } = plane.progress();
+    if (all > 0)
+      log.progress(
+        `recovering values: ${Math.floor((100 * Math.min(bytes, all)) / all)} % of ${formatSize(all)} read`,
+        { event: RECOVERING, bytes, all },
+      );
+  }, PROGRESS_MS);
+  try {
+    const { addresses, copies, torn } = await watch.recovers(plane, plane.recover());
+    for (const text of torn)
+      log.warn(
+        `${join(directory, text)}. That is how a log ends when its server is killed, or loses its power, while it writes: nothing that was answered is lost, unless the disk has lost what it had confirmed, or the server answered before its disk (--sync)`,
+      );
+    report(copies, directory, plane.progress().bytes, log);
+    return { addresses, found: copies.map((c) => ({ ...foundOf(c), memoryBytes: shardMemoryBytes })) };
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'ERR_CORRUPT') throw error;
+    throw new FarkvError(
+      'ERR_DATA_DIR',
+      `${directory}: ${(error as Error).message}. Put back what this server wrote there. Or, to go on without it, move ${directory} away and start this server again: its copies are made anew of other servers', and shards without another copy wait for farkv shard reset`,
+      { cause: error },
+    );
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+function foundOf({ shard, copy, worker, whole, epoch, prepared }: RecoveredOnDisk): Omit<Found, 'memoryBytes'> {
+  return { shard, copy: copy.toString(16).padStart(16, '0'), worker, whole, epoch, lsn: prepared };
+}
+
+function report(copies: readonly RecoveredOnDisk[], directory: string, bytes: number, log: Log): void {
+  const whole = copies.filter((c) => c.whole).length;
+  if (copies.length > 0)
+    log.info(`recovered ${whole} of ${copies.length} copies from ${directory}, ${formatSize(bytes)} read`);
+  for (const { shard, why, whole: isWhole } of copies)
+    if (!isWhole)
+      log.error(
+        `shard ${shard}: the copy in ${directory} cannot be used: ${why}. It is made anew of another server's; where there is none, the shard waits for an operator: start this server again when the disk can be read, or give the values up with farkv shard reset ${shard} --accept-loss`,
+      );
+}
+
+/** What the metadata is told with the join. */
+export function toldOf(found: readonly Found[]): readonly RecoveredCopy[] {
+  return found
+    .filter(({ whole }) => whole)
+    .map(({ shard, copy, worker, epoch, lsn }) => ({ shard, copy, worker, epoch, lsn }));
+}
+
+/** An operation on a log failed: nothing is acknowledged any more that would have to be there. */
+export function logFailure(directory: string, operation: string, file: string, errno: number): FarkvError {
+  return new FarkvError(
+    'ERR_DATA_DIR',
+    `${join(directory, file)}: ${operation} failed: ${textOf(errno)}. What this server has not acknowledged may be lost (with --sync the last that it acknowledged, too), so it ends: look at the disk, then start it again`,
+  );
+}
+
+export function textOf(errno: number): string {
+  const [name, text] = getSystemErrorMap().get(-errno) ?? [`error ${errno}`];
+  return text === undefined ? name : `${name}, ${text}`;
+}

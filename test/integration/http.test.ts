@@ -1,0 +1,109 @@
+/** The HTTP port of real servers: who may read what, and how a server counts. */
+import test, { type ExecutionContext } from 'ava';
+import { once } from 'node:events';
+import { connect as connectSocket } from 'node:net';
+import { connect } from '../../client/index.js';
+import { METRICS } from '../../server/http/metric-table.js';
+import { Cluster, farkv, type ServerProcess } from '../support/cluster.js';
+import { ask, bearer, samples } from '../support/http.js';
+
+const HTTP = ['--http-listen', '127.0.0.1:0'];
+const httpOf = (server: ServerProcess): string => server.readyLine?.http[0] ?? '';
+
+async function start(t: ExecutionContext, args: readonly string[] = []): Promise<{ at: string; cluster: Cluster }> {
+  const cluster = await Cluster.start(t, { args: [...HTTP, ...args], shards: 2 });
+  return { at: httpOf(cluster.server(0)), cluster };
+}
+
+test('/metrics counts what was done, with units in its names, and knows each metric of the table', async (t) => {
+  const { at, cluster } = await start(t);
+  const client = await connect({ servers: cluster.addresses, timeoutMs: 120_000 });
+  t.teardown(() => client.close());
+  for (let i = 0; i < 100; i++) await client.put(`key ${i}`, 'a value');
+  await client.delete('key 0');
+  const { status, headers, text } = await ask(at, '/metrics');
+  t.is(status, 200);
+  t.regex(headers['content-type'] ?? '', /^text\/plain; version=0\.0\.4/);
+  const found = samples(text);
+  t.is(found.get('farkv_requests_total{kind="put"}'), 100);
+  t.is(found.get('farkv_requests_total{kind="delete"}'), 1);
+  t.is(found.get('farkv_entries{tenant=""}'), 99);
+  t.is(found.get('farkv_shards{tenant="",state="serving"}'), 2);
+  t.is(found.get('farkv_is_leader'), 1);
+  t.is(found.get('farkv_lease_held'), 1);
+  t.true((found.get('farkv_request_seconds{kind="put",quantile="0.99"}') ?? 0) > 0);
+  t.true((found.get('process_cpu_seconds_total') ?? 0) > 0);
+  for (const { name } of METRICS) t.true(text.includes(`# TYPE ${name} `), name);
+  t.true(METRICS.length >= 40);
+  await client.put('one more', 'a value');
+  let again = found;
+  while (again.get('farkv_requests_total{kind="put"}') === 100) again = samples((await ask(at, '/metrics')).text);
+  t.is(again.get('farkv_requests_total{kind="put"}'), 101, 'a counter is not added up by each scrape');
+});
+
+test('only GET and HEAD are answered, without a body and under a name of this machine', async (t) => {
+  const { at } = await start(t);
+  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']) {
+    const { status, headers } = await ask(at, '/healthz', { method });
+    t.is(status, 405, method);
+    t.is(headers.allow, 'GET, HEAD');
+  }
+  t.like(await ask(at, '/healthz'), { status: 200, text: 'ok\n' });
+  t.like(await ask(at, '/readyz'), { status: 200, text: 'ready\n' });
+  t.like(await ask(at, '/metrics', { method: 'HEAD' }), { status: 200, text: '' });
+  t.is((await ask(at, '/nothing')).status, 404);
+  t.is((await ask(at, '/healthz', { headers: { 'content-length': '1' }, body: 'x' })).status, 400);
+  for (const path of ['/', '/metrics', '/events', '/healthz'])
+    t.is((await ask(at, path, { headers: { host: 'evil.test' } })).status, 421, path);
+  t.regex(String((await ask(at, '/nothing')).headers['content-security-policy']), /^default-src 'none'/);
+});
+
+test('where there are tokens, one of a monitor or operator opens all but /healthz and /readyz', async (t) => {
+  const { at } = await start(t, [
+    '--token',
+    'writer',
+    '--monitor-token',
+    'watch',
+    '--operator-token',
+    'rule',
+    '--peer-token',
+    'peer',
+  ]);
+  for (const path of ['/', '/metrics', '/events']) {
+    const { status, headers } = await ask(at, path);
+    t.is(status, 401, path);
+    t.regex(String(headers['www-authenticate']), /^Basic realm="farkv"/);
+    for (const wrong of ['writer', 'peer', 'guess']) t.is((await ask(at, path, bearer(wrong))).status, 401, wrong);
+  }
+  for (const path of ['/healthz', '/readyz']) t.is((await ask(at, path)).status, 200, path);
+  for (const right of ['watch', 'rule']) t.is((await ask(at, '/metrics', bearer(right))).status, 200, right);
+  t.is((await ask(at, '/metrics', { auth: 'anybody:watch' })).status, 200, 'a browser has a name and a password');
+});
+
+test('who guesses tokens waits', async (t) => {
+  const { at } = await start(t, ['--token', 'writer', '--monitor-token', 'watch']);
+  const seen = new Set<number>();
+  while (!seen.has(429)) seen.add((await ask(at, '/metrics', bearer('guess'))).status);
+  t.deepEqual([...seen], [401, 429]);
+});
+
+test('a port in use, and one that others can reach without secrets, are errors that name the option', async (t) => {
+  const { at } = await start(t);
+  const taken = await farkv(['server', '--listen', '127.0.0.1:0', '--http-listen', at]);
+  t.is(taken.code, 1);
+  t.regex(taken.stderr, /another program listens there; choose another --http-listen/);
+  const open = await farkv(['server', '--listen', '127.0.0.1:0', '--http-listen', '0.0.0.0:0']);
+  t.is(open.code, 2);
+  t.regex(open.stderr, /0\.0\.0\.0:0 can be reached from other machines/);
+});
+
+test('headers that are too long, or end never, end their connection', async (t) => {
+  const { at } = await start(t);
+  const [host = '', port = ''] = at.split(':');
+  const socket = connectSocket(Number(port), host);
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  socket.write(`GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(16 << 10)}`);
+  await once(socket.resume(), 'close');
+  t.is((await ask(at, '/healthz')).status, 200);
+});

@@ -1,0 +1,102 @@
+/** The page in a real browser, which has to be installed: apt-get install chromium. */
+import test, { type ExecutionContext } from 'ava';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium, type Page } from 'playwright-core';
+import { connect } from '../../client/index.js';
+import { Cluster } from '../support/cluster.js';
+import { ask } from '../support/http.js';
+
+const ARGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+const MINUTES = 240_000;
+
+interface Visit {
+  readonly page: Page;
+  /** What went wrong in the browser. */
+  readonly wrong: readonly string[];
+  /** Hosts that it asked. */
+  readonly hosts: ReadonlySet<string>;
+}
+
+async function visit(t: ExecutionContext, at: string, password?: string): Promise<Visit> {
+  if (spawnSync('chromium', ['--version']).error !== undefined)
+    throw new Error('chromium is missing: apt-get install chromium');
+  const directory = mkdtempSync(join(tmpdir(), 'farkv-browser-'));
+  const context = await chromium.launchPersistentContext(directory, {
+    executablePath: '/usr/bin/chromium',
+    args: ARGS,
+    ...(password === undefined ? {} : { httpCredentials: { username: 'operator', password } }),
+  });
+  t.teardown(async () => {
+    await context.close();
+    rmSync(directory, { recursive: true, force: true });
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(MINUTES);
+  const wrong: string[] = [];
+  const hosts = new Set<string>();
+  page.on('pageerror', (error) => wrong.push(error.message));
+  page.on('console', (line) => {
+    if (line.type() === 'error') wrong.push(line.text());
+  });
+  page.on('request', (request) => hosts.add(new URL(request.url()).host));
+  await page.goto(`http://${at}/`);
+  return { page, wrong, hosts };
+}
+
+test.serial('the page shows a cluster under load, and says that a server was killed', async (t) => {
+  const cluster = await Cluster.start(t, {
+    servers: 3,
+    shards: 6,
+    args: ['--http-listen', '127.0.0.1:0', '--owner-lease-ms', '4000'],
+  });
+  const client = await connect({ servers: cluster.addresses, timeoutMs: MINUTES });
+  t.teardown(() => client.close());
+  for (let i = 0; i < 500; i++) await client.put(`key ${i}`, '<b>value</b>');
+  const at = cluster.server(0).readyLine?.http[0] ?? '';
+  const { page, wrong, hosts } = await visit(t, at);
+  await page.locator('#facts', { hasText: '6 of 6 served' }).waitFor();
+  await page.locator('#facts', { hasText: '500' }).waitFor();
+  t.is(await page.locator('#servers tbody tr').count(), 3);
+  t.is(await page.locator('#shards tbody tr').count(), 6);
+  t.is(await page.locator('canvas').count(), 3);
+  await page.locator('#happened li', { hasText: 's3 has joined' }).waitFor();
+  await cluster.server(2).kill();
+  await page.locator('#attention li', { hasText: 's3 does not answer: start it again' }).waitFor();
+  await page.locator('#health', { hasText: 'needs attention' }).waitFor();
+  await page.locator('#servers tr', { hasText: 's3' }).locator('td', { hasText: 'unreachable' }).waitFor();
+  await page
+    .locator('#happened li', { hasText: /^\d\d:\d\d:\d\d(from s3 to s[12]: shard|s3 does not answer)/ })
+    .first()
+    .waitFor();
+  t.deepEqual(wrong, []);
+  t.deepEqual([...hosts], [at], 'nothing comes from another host');
+});
+
+test.serial(
+  'a browser with the token of a monitor is let in, and what the page loads needs no inline script',
+  async (t) => {
+    const cluster = await Cluster.start(t, {
+      shards: 2,
+      args: ['--http-listen', '127.0.0.1:0', '--token', 'writer', '--monitor-token', 'watch'],
+    });
+    const at = cluster.server(0).readyLine?.http[0] ?? '';
+    const { page, wrong } = await visit(t, at, 'watch');
+    await page.locator('#health', { hasText: 'all shards are served' }).waitFor();
+    t.deepEqual(wrong, []);
+    const { text, headers } = await ask(at, '/', { auth: 'any:watch' });
+    t.notRegex(text, /<script>|\son\w+=|https?:\/\//);
+    t.regex(String(headers['content-security-policy']), /script-src 'self'; style-src 'self'/);
+  },
+);

@@ -3,17 +3,15 @@
  * to, and every value that was acknowledged is there; it comes back, and has copies again.
  */
 import test from 'ava';
-import { connect, FarkvError } from '../../client/index.js';
+import { FarkvError } from '../../client/index.js';
 import type { ClusterStatus } from '../../server/status.js';
 import { Cluster, farkv } from '../support/cluster.js';
+import { patient } from '../support/sdk-clients.js';
 import { statusWhen } from '../support/status.js';
 
-const SMALL = {
-  servers: 3,
-  shards: 6,
-  memory: '64mb',
-  args: ['--lease-ms', '400', '--owner-lease-ms', '1000'],
-} as const;
+const SMALL = { servers: 3, shards: 6, memory: '64mb', args: ['--lease-ms', '400'] } as const;
+/** Where an owner without copies is to be taken for dead. */
+const QUICK = ['--lease-ms', '400', '--owner-lease-ms', '3000'] as const;
 
 const kept = (status: ClusterStatus): boolean =>
   status.shards.every((s) => s.state === 'serving' && s.copies?.inSync === 2 && s.copies.copies.length === 2);
@@ -27,8 +25,7 @@ test.serial('every acknowledged value is there after its owner was killed, and c
     /^level replicated: each value is kept by 2 servers/m,
   );
 
-  const client = await connect(cluster.addresses);
-  t.teardown(() => client.close());
+  const client = await patient(t, cluster.addresses);
   const acknowledged = new Map<string, string>();
   let stopped = false;
   const writer = async (n: number): Promise<void> => {
@@ -66,8 +63,7 @@ test.serial('every acknowledged value is there after its owner was killed, and c
 test.serial('a copy of a shard with many values is made, and made anew', async (t) => {
   const cluster = await Cluster.start(t, { ...SMALL, shards: 1, level: 'cache' });
   const [address, other] = [cluster.server(0).address, cluster.server(1).address];
-  const client = await connect(cluster.addresses);
-  t.teardown(() => client.close());
+  const client = await patient(t, cluster.addresses);
   // So many that the table of a copy has to grow in the order in which the owner's is listed.
   const keys = Array.from({ length: 100_000 }, (_, i) => `key-${i}`);
   for (let i = 0; i < keys.length; i += 1000)
@@ -89,14 +85,13 @@ test.serial('a copy of a shard with many values is made, and made anew', async (
 });
 
 test.serial('a server that is killed before its shards were served leaves nothing that waits for it', async (t) => {
-  const cluster = await Cluster.start(t, { ...SMALL, ready: false });
+  const cluster = await Cluster.start(t, { ...SMALL, args: QUICK, ready: false });
   const [address, doomed] = [cluster.server(0).address, cluster.server(2)];
   await cluster.server(0).said(/control on /);
   await statusWhen(address, (s) => s.shards.some(({ owner }) => owner === doomed.id));
   await doomed.kill();
   await statusWhen(address, (s) => s.shards.every(({ owner, state }) => owner !== doomed.id && state === 'serving'));
-  const client = await connect(address);
-  t.teardown(() => client.close());
+  const client = await patient(t, address);
   for (let i = 0; i < 40; i++) await client.put(`key-${i}`, Buffer.from('v'));
   t.is((await client.getMany(['key-0', 'key-39'])).filter((value) => value?.toString() === 'v').length, 2);
 });

@@ -3,12 +3,14 @@
  * after the other while clients write, one is drained, and shards are moved.
  */
 import test, { type ExecutionContext } from 'ava';
-import { connect, type BufferValue, type Client } from '../../client/index.js';
+import type { BufferValue, Client } from '../../client/index.js';
 import type { ClusterStatus } from '../../server/status.js';
 import { Cluster, farkv, succeeds } from '../support/cluster.js';
+import { patient } from '../support/sdk-clients.js';
 import { statusWhen } from '../support/status.js';
 
-const SMALL = { servers: 3, shards: 6, memory: '64mb' } as const;
+/** A busy machine takes longer to hand over than the product's own time for it. */
+const SMALL = { servers: 3, shards: 6, memory: '64mb', args: ['--drain-ms', '120000'] } as const;
 const WRITERS = 4;
 
 const kept = (status: ClusterStatus): boolean =>
@@ -59,8 +61,7 @@ class Load {
 
 test.serial('all servers are restarted one after the other while clients write: no call fails', async (t) => {
   const cluster = await replicated(t);
-  const client = await connect(cluster.addresses);
-  t.teardown(() => client.close());
+  const client = await patient(t, cluster.addresses);
   const load = new Load(client);
   for (const server of cluster.servers) {
     const other = cluster.servers.find((s) => s !== server)!;
@@ -75,12 +76,10 @@ test.serial('all servers are restarted one after the other while clients write: 
 });
 
 test.serial('a server that ends with the only copies waits until others have them', async (t) => {
-  const args = ['--drain-ms', '120000'];
-  const cluster = await Cluster.start(t, { ...SMALL, level: 'cache', args });
+  const cluster = await Cluster.start(t, { ...SMALL, level: 'cache' });
   const { address } = cluster.server(0);
   await statusWhen(address, (s) => s.replication !== undefined);
-  const client = await connect(cluster.addresses);
-  t.teardown(() => client.close());
+  const client = await patient(t, cluster.addresses);
   for (let i = 0; i < 100; i++) await client.put(`key-${i}`, Buffer.from(`value-${i}`));
   const set = await farkv(['replication', 'set', '--level', 'replicated', '--replicas', '2', '--connect', address]);
   t.is(set.code, 0, set.stderr);
@@ -93,7 +92,7 @@ test.serial('a server that ends with the only copies waits until others have the
 test.serial(
   'servers that all end at the same time do not wait for each other, and say what ends with them',
   async (t) => {
-    const cluster = await Cluster.start(t, { ...SMALL, level: 'replicated', args: ['--drain-ms', '120000'] });
+    const cluster = await Cluster.start(t, { ...SMALL, level: 'replicated' });
     await statusWhen(cluster.server(0).address, kept);
     const began = performance.now();
     const ends = await Promise.all(cluster.servers.map((server) => server.stop()));
@@ -112,8 +111,7 @@ test.serial(
 
 test.serial('a drained server hands its shards over and stays, without one that is its', async (t) => {
   const cluster = await replicated(t);
-  const client = await connect(cluster.addresses);
-  t.teardown(() => client.close());
+  const client = await patient(t, cluster.addresses);
   const load = new Load(client);
   const [drained, other] = [cluster.server(2), cluster.server(0)];
   const run = await farkv(['drain', drained.id, '--connect', other.address]);
@@ -129,8 +127,7 @@ test.serial('a drained server hands its shards over and stays, without one that 
 test.serial('shards are moved to servers that have no copy, and to one that comes: no call fails', async (t) => {
   const cluster = await replicated(t);
   const [first] = cluster.servers;
-  const client = await connect(cluster.addresses);
-  t.teardown(() => client.close());
+  const client = await patient(t, cluster.addresses);
   const load = new Load(client);
   const status = await statusWhen(first!.address, kept);
   const { shard, copies } = status.shards[0]!;

@@ -14,7 +14,7 @@ import type { ExecutionContext } from 'ava';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -62,24 +62,49 @@ export interface ClusterOptions {
   readonly absent?: readonly number[];
 }
 
+/** Ports of one process of tests; its first one is held as long as the process lives. */
+const RANGE = 200;
+const RANGES = 60;
+let range: Promise<number> | undefined;
+let taken = 0;
+
+async function listens(port: number): Promise<Server | undefined> {
+  const server = createServer();
+  return await new Promise((resolve) => {
+    server.once('error', () => resolve(undefined));
+    server.listen(port, '127.0.0.1', () => resolve(server));
+  });
+}
+
+async function claimRange(): Promise<number> {
+  for (let i = 0; i < RANGES; i++) {
+    const first = 20_000 + RANGE * ((process.pid + i) % RANGES);
+    const held = await listens(first);
+    if (held !== undefined) {
+      held.unref();
+      return first;
+    }
+  }
+  throw new Error(`no range of ports from 20000 to ${20_000 + RANGE * RANGES} is free`);
+}
+
 /**
  * Loopback ports below the range that the kernel gives to outgoing connections, so that nothing takes them between two
- * starts.
+ * starts; and of a range that no other process of tests draws from.
  */
 export async function freePorts(count: number): Promise<number[]> {
+  range ??= claimRange();
+  const first = await range;
   const found: number[] = [];
-  while (found.length < count) {
-    const port = 20_000 + Math.floor(Math.random() * 12_000);
-    const server = createServer();
-    const free = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false));
-      server.listen(port, '127.0.0.1', () => resolve(true));
-    });
-    if (!free) continue;
+  for (let i = 0; i < RANGE && found.length < count; i++) {
+    const port = first + 1 + (taken++ % (RANGE - 1));
+    const server = await listens(port);
+    if (server === undefined) continue;
     server.close();
     await once(server, 'close');
-    if (!found.includes(port)) found.push(port);
+    found.push(port);
   }
+  if (found.length < count) throw new Error(`no ${count} ports from ${first} on are free`);
   return found;
 }
 
@@ -348,7 +373,9 @@ export async function farkv(
   args: readonly string[],
   options: { readonly env?: Readonly<Record<string, string>>; readonly input?: string } = {},
 ): Promise<Exit & { readonly stdout: string; readonly stderr: string }> {
-  const child = spawn(process.execPath, ['--enable-source-maps', CLI, ...args], {
+  // The product's own 5 s are for users who would rather have an error.
+  const patience = args.includes('--connect') && !args.includes('--timeout') ? ['--timeout', '2m'] : [];
+  const child = spawn(process.execPath, ['--enable-source-maps', CLI, ...args, ...patience], {
     stdio: 'pipe',
     env: { ...process.env, ...options.env },
   });

@@ -19,6 +19,13 @@ export const CHILD = fileURLToPath(new URL('./sdk-child.js', import.meta.url));
  */
 const PATIENT = { timeoutMs: 120_000, connectTimeoutMs: 120_000 } as const;
 
+/** A client whose calls end when they are answered, however busy the machine is; closed with the test. */
+export async function patient(t: ExecutionContext, servers: string | string[]): Promise<Client<BufferValue, Buffer>> {
+  const made = await connect({ servers, ...PATIENT, unavailableAfterMs: 120_000 });
+  t.teardown(() => made.close());
+  return made;
+}
+
 /** Starts three servers before the tests of this file, which break nothing, and stops them afterwards. */
 export function sharedCluster(test: TestFn): () => Cluster {
   let cluster: Cluster | undefined;

@@ -38,10 +38,10 @@ chroot "$root" useradd --create-home --home-dir $home --shell /bin/bash user
 bring "$(npm config get userconfig 2> /dev/null)" $home/.npmrc
 bring "$(npm config get globalconfig 2> /dev/null)"
 keep=(HOME=$home USER=user "PATH=$prefix/bin:/usr/local/bin:/usr/bin:/bin" LANG=C.UTF-8 SHELL=/bin/bash)
-for name in NODE_EXTRA_CA_CERTS SSL_CERT_FILE npm_config_{registry,cafile,proxy,https_proxy,noproxy} {http,https,no}_proxy; do
-  for variable in "$name" "${name^^}"; do
+for one in NODE_EXTRA_CA_CERTS SSL_CERT_FILE npm_config_{registry,cafile,proxy,https_proxy,noproxy} {http,https,no}_proxy; do
+  for variable in "$one" "${one^^}"; do
     [ -z "${!variable:-}" ] || keep+=("$variable=${!variable}")
-    case $name in NODE_EXTRA_CA_CERTS | SSL_CERT_FILE | npm_config_cafile) bring "${!variable:-}" ;; esac
+    case $one in NODE_EXTRA_CA_CERTS | SSL_CERT_FILE | npm_config_cafile) bring "${!variable:-}" ;; esac
   done
 done
 bring "$(npm config get cafile 2> /dev/null)"

@@ -10,7 +10,7 @@ import process from 'node:process';
 import { avaTests, clock, cTests, root, run, runAgain, sayUnstable } from './rerun.mjs';
 
 /** What users do with a cluster, with real processes; longer than what npm test has of it. */
-const PROCESSES = ['copies', 'handover', 'durable', 'backup', 'secrets'].map(
+const PROCESSES = ['copies', 'handover', 'durable', 'backup', 'secrets', 'http'].map(
   (name) => `dist/test/integration/${name}.long.test.js`,
 );
 

@@ -100,6 +100,30 @@ test(`at most ${JOINS_AT_ONCE} copies are made from a server, and to a server, a
   for (const id of ALL) t.true(joins.flat().filter((one) => one === id).length <= JOINS_AT_ONCE, id);
 });
 
+test('copies that a dead owner was making keep no places of living servers', (t) => {
+  const log = MetadataLog.cluster(8, ALL).knowing(FORMAT_COPIES);
+  log.do({ t: 'raise-format', format: FORMAT_COPIES }, { t: 'policy-set', tenant: 0, ...REPLICATED, onLoss: 'wait' });
+  for (let shard = 0; shard < 8; shard++) log.open(shard, 100 + shard);
+  const dead = log.shard(0).owner!;
+  const [a = '', b = '', c = ''] = ALL.filter((id) => id !== dead);
+  const its = log.state.shards.filter(({ owner }) => owner === dead);
+  t.is(its.length, JOINS_AT_ONCE);
+  for (const { shard, epoch } of its) {
+    for (const [rank, member] of [a, b].entries()) {
+      const { config } = log.state.copySets![shard]!;
+      const { incarnation: start } = log.state.members.get(member)!;
+      log.do({ t: 'copies-add', copies: [{ shard, epoch, config, member, start, rank: rank + 1 }] });
+    }
+  }
+  const command = nextCopies(log.state, alive(a, b, c), NOW, new Absences()) as CopiesAdd;
+  t.is(command.t, 'copies-add');
+  for (const id of [a, b])
+    t.true(
+      command.copies.some(({ member }) => member === id),
+      `${id} takes copies`,
+    );
+});
+
 test('a drained server has its copies taken away when others have them, and gets none', (t) => {
   const log = new CopyLog({ replicas: 2 });
   const [a = ''] = log.others;

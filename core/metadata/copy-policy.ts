@@ -181,12 +181,13 @@ class Loads {
   readonly #copies = new Map<string, number>();
   readonly #joins = new Map<string, number>();
 
-  /** A member that is not there is not being copied to. */
+  /** Nothing is being copied to a member that is not there, nor from an owner that is not. */
   constructor(state: MetadataState, isThere: (id: string) => boolean = () => true) {
     state.copySets?.forEach((set, shard) => {
       const owner = state.shards[shard]?.owner;
+      const from = owner !== undefined && isThere(owner) ? owner : undefined;
       const joins = (c: Copy): boolean => c.state === 'joining' && c.member !== owner && isThere(c.member);
-      for (const c of set.copies) this.add(c.member, joins(c) ? owner : undefined);
+      for (const c of set.copies) this.add(c.member, joins(c) ? from : undefined);
     });
   }
 

@@ -14,7 +14,7 @@ import type { Asked, Failure } from './actions.js';
 import { isMissed, isSound, KEPT_MS } from './base.js';
 import { HELD_BACK_MAX_MS } from './brake.js';
 import { isDurable, memberOwning, type Common } from './common.js';
-import { entryOf, isHeir, mayFollow, sourceOf } from './copy-entry.js';
+import { entryOf, isHeir, isOwners, mayFollow, sourceOf } from './copy-entry.js';
 import { become, type Backup, type BackupState, type Orphan } from './life.js';
 
 /** After the first attempt; twice as long after each more. */
@@ -445,7 +445,7 @@ function cleared(c: Common, life: Backup, state: At<'clearing'>, did: Asked['do'
   }
   // What the metadata has by this name is gone for good: what comes is another copy.
   life.named = false;
-  if (state.then === 'end' || life.attempts === 0 || entryOf(c, life) === undefined) {
+  if (state.then === 'end' || life.attempts === 0 || entryOf(c, life) === undefined || isOwners(c, life)) {
     c.end(life);
     return;
   }

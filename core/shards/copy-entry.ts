@@ -20,6 +20,11 @@ export function isHeir(c: Common, life: Backup): boolean {
   return s?.owner === c.memberId && entry !== undefined && entry.state !== 'joining';
 }
 
+/** The shard is this server's. A copy that joins is then none: only an owner says that one is in sync, and of another. */
+export function isOwners(c: Common, { shard }: Backup): boolean {
+  return c.metadata.shards[shard]?.owner === c.memberId;
+}
+
 /** The shard at the owner that it is copied from; undefined when that has changed. */
 export function sourceOf(c: Common, life: Backup): Shard | undefined {
   const s = c.metadata.shards[life.shard];

@@ -1,7 +1,7 @@
 /** What must not be missing from the port of browsers and Prometheus, each with the test that notices. */
 import { inFile } from './checks/in-file.mjs';
 
-const port = (title) => ({ test: 'test/integration/http.test.ts', title });
+const port = (title) => ({ test: 'test/integration/http.long.test.ts', title });
 const READING = 'only GET and HEAD are answered, without a body and under a name of this machine';
 const TOKENS = 'where there are tokens, one of a monitor or operator opens all but /healthz and /readyz';
 const alone = (title) => ({ test: 'server/http/port.test.ts', title });

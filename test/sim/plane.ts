@@ -35,6 +35,8 @@ export interface PlaneOptions {
 
 interface Served extends Table {
   serving: boolean;
+  /** What it is asked to serve, or to hand over, ends with that: the data plane answers it as aborted. */
+  closing: boolean;
   /** It is to be a copy as soon as nobody relies on it. */
   stepsDown: boolean;
   sealed: string | undefined;
@@ -253,6 +255,7 @@ export class Plane {
       value: 0,
       arrived: false,
       serving: false,
+      closing: false,
       stepsDown: false,
       sealed: undefined,
       grantedMs: -Infinity,
@@ -284,7 +287,8 @@ export class Plane {
     }
     const own = copies.tables.get(table.shard);
     this.#later(of, () => {
-      if (copies.tables.get(table.shard) !== own || own === undefined) return { full: false, error: 'closed' };
+      if (copies.tables.get(table.shard) !== own || own === undefined || table.closing)
+        return { full: false, error: 'closed' };
       if (!copies.tookOver(table.shard)) return 'later';
       table.serving = own.serving = true;
       return undefined;
@@ -354,7 +358,7 @@ export class Plane {
     const own = copies.tables.get(shard);
     this.#later(of, () => {
       const isOwner = own?.role === 'owner' && !table.stepsDown;
-      if (copies.tables.get(shard) !== own || !isOwner) return { full: false, error: 'closed' };
+      if (copies.tables.get(shard) !== own || !isOwner || table.closing) return { full: false, error: 'closed' };
       const hasAll = copies.hasAll(shard, copy);
       table.serving = own.serving = hasAll === undefined || random.below(30) === 0;
       if (table.serving) return { full: false, error: 'not handed over' };
@@ -381,6 +385,7 @@ export class Plane {
   #stopServing(table: Served, of: number, close: boolean): void {
     const { nowMs, copies } = this.#options;
     table.serving = false;
+    if (close) table.closing = true;
     const own = copies?.tables.get(table.shard);
     if (own !== undefined) own.serving = false;
     if (close && table.copying !== undefined)

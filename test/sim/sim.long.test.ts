@@ -6,6 +6,7 @@ import { MISTAKES, type Mistake } from './owners.js';
 import { finds, findsCopy } from './simulate.js';
 
 for (const [first, last] of [
+  [21, 40],
   [41, 60],
   [61, 80],
 ] as const) {

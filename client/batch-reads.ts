@@ -19,6 +19,7 @@ import { FarkvError, Status, statusError } from './errors.js';
 import { KeyText } from './key-text.js';
 import type { Limits, Operations } from './operations.js';
 import { PendingRead, tooSmall, type Key } from './pending.js';
+import { sharedMemory } from './value-memory.js';
 import type { ValueReader } from './value-reader.js';
 
 const ID: number = CompletionField.Id;
@@ -101,7 +102,7 @@ export class BatchReads {
     for (let from = 0; from < keys.length; from += CHUNK) {
       const chunk = from === 0 && keys.length <= CHUNK ? keys : keys.slice(from, from + CHUNK);
       const expected = Math.ceil(chunk.length * this.#usual * 1.25) + 1024;
-      const memory = Buffer.allocUnsafeSlow(this.#atOnce ? Math.min(MEMORY_MAX, expected) : 0);
+      const memory = sharedMemory(this.#atOnce ? Math.min(MEMORY_MAX, expected) : 0);
       const set = (i: number, value: T | undefined): void => {
         results[from + i] = value;
       };

@@ -6,6 +6,7 @@
  * client of the same cluster.
  */
 import { types } from 'node:util';
+import { markAsUntransferable } from 'node:worker_threads';
 import type { ShardRange } from '../core/metadata/tenants.js';
 import { argumentError, FarkvError } from './errors.js';
 import type { Completion } from './completion.js';
@@ -79,6 +80,8 @@ const HEADER = 32;
 function parseEntries(body: Buffer): StoredEntry[] {
   const entries: StoredEntry[] = [];
   let at = 0;
+  // A page that did not fit in a slab has memory of its own, of which all its values are parts (value-memory.ts).
+  markAsUntransferable(body.buffer);
   const need = (bytes: number): void => {
     if (bytes > body.length - at) throw new FarkvError('ERR_PROTOCOL', 'a scan reply ends within an entry');
   };

@@ -8,11 +8,15 @@
  * Invariants of a slab:
  *   - held <= used <= its size;
  *   - bytes below `held` belong to callers: `held` never falls, so they are not written again;
- *   - bytes from `held` to `used` are lent to a drain or to a decoder, and are given back when it is done.
+ *   - bytes from `held` to `used` are lent to a drain or to a decoder, and are given back when it is done;
+ *   - its memory is not transferred to another thread with a value, as Node.js has it of its own pool: a transfer copies
+ *     (Node.js 20), or is refused (later ones). A program gets past that by `ArrayBuffer.prototype.transfer`, and loses the
+ *     other values of the slab; the client goes on with another one.
  *
  * FARKV_POISON_SLABS=1 in the environment, read once, is for tests: bytes that a slab gives back are overwritten at
  * once, so that a program that still holds some of them sees its value change.
  */
+import { markAsUntransferable } from 'node:worker_threads';
 import { FarkvError } from './errors.js';
 
 export const SLAB_BYTES = 64 << 10;
@@ -24,14 +28,26 @@ const POISONED = process.env.FARKV_POISON_SLABS === '1';
 /** What poisoned bytes are. */
 export const POISON = 0xdb;
 
+/** Memory of which several values are to be parts. */
+export function sharedMemory(bytes: number): Buffer {
+  const memory = Buffer.allocUnsafeSlow(bytes);
+  markAsUntransferable(memory.buffer);
+  return memory;
+}
+
 export class Slab {
-  readonly memory = Buffer.allocUnsafeSlow(SLAB_BYTES);
+  readonly memory = sharedMemory(SLAB_BYTES);
   #used = 0;
   #held = 0;
 
   /** From here on nothing is lent and nothing is held. */
   get used(): number {
     return this.#used;
+  }
+
+  /** Somebody has taken its memory away, with all that it held. */
+  get isGone(): boolean {
+    return this.memory.length === 0;
   }
 
   /** The bytes up to `end` are in use until giveBack. */
@@ -71,7 +87,7 @@ export class ValueMemory {
 
   /** A slab with room that is worth trying. */
   ready(): Slab {
-    return SLAB_BYTES - this.#slab.used < LEAST_ROOM ? this.renew() : this.#slab;
+    return SLAB_BYTES - this.#slab.used < LEAST_ROOM || this.#slab.isGone ? this.renew() : this.#slab;
   }
 
   /** A new one. */

@@ -3,6 +3,8 @@
  * they should be.
  */
 import test from 'ava';
+import { setFlagsFromString } from 'node:v8';
+import { runInThisContext } from 'node:vm';
 import { CompletionField, NO_VALUE } from '../native/native-client.js';
 import { ABSENT } from './batch-reads.js';
 import type { Codec } from './codec.js';
@@ -249,4 +251,19 @@ test('what waits for room is not changed by what the caller does to its buffers 
     ['0/put', '0/many', '0/swapped'].map((name) => stored.get(name)),
     ['value of put', 'value of many', 'value of swapped'],
   );
+});
+
+test('a slab whose memory somebody has taken away is left for another one', (t) => {
+  // As ArrayBuffer.prototype.transfer does, which Node.js 20 does not have.
+  setFlagsFromString('--allow-natives-syntax');
+  const detach = runInThisContext('(memory) => %ArrayBufferDetach(memory)') as (memory: ArrayBufferLike) => void;
+  const values = new ValueMemory();
+  const slab = values.ready();
+  slab.hold(100);
+  t.is(values.ready(), slab);
+  detach(slab.memory.buffer);
+  t.is(slab.memory.length, 0);
+  const next = values.ready();
+  t.not(next, slab);
+  t.is(next.memory.length, SLAB_BYTES);
 });

@@ -3,6 +3,7 @@
  * bytes that change after they were handed out, are seen at once. One server, no fault.
  */
 import test, { type ExecutionContext } from 'ava';
+import { MessageChannel } from 'node:worker_threads';
 import { ABSENT, connect, type BufferValue, type Client } from '../../client/index.js';
 import { Cluster } from '../support/cluster.js';
 import { seeded } from '../support/random.js';
@@ -119,5 +120,42 @@ for (const transport of ['shm', 'tcp'] as const) {
         [],
       );
     }
+  });
+}
+
+/** As a program does that hands a value to another thread; later releases of Node.js refuse it. */
+function transfer(value: Buffer): void {
+  const { port1, port2 } = new MessageChannel();
+  const memory = value.buffer as ArrayBuffer;
+  for (const send of [() => structuredClone(value, { transfer: [memory] }), () => port1.postMessage(value, [memory])]) {
+    try {
+      send();
+    } catch (error) {
+      if (!(error instanceof DOMException && error.name === 'DataCloneError')) throw error;
+    }
+  }
+  port1.close();
+  port2.close();
+}
+
+for (const transport of ['shm', 'tcp'] as const) {
+  test(`${transport}: a value that a program transfers takes no other value with it, and the client goes on`, async (t) => {
+    const kv = await client(t, transport);
+    const keys = Array.from({ length: 20 }, (_, i) => `k${i}`);
+    const lengthOf = (i: number): number => (i === 7 ? 100_000 : 500);
+    await kv.putMany(keys.map((key, i) => ({ key, value: valueOf(key, lengthOf(i)) })));
+    const got = await Promise.all(keys.map((key) => kv.get(key)));
+    const many = await kv.getMany(keys);
+    const listed: { key: string; value: Buffer }[] = [];
+    for await (const { key, value } of kv.scan({ values: true })) listed.push({ key: String(key), value });
+    for (const values of [got, many, listed.map(({ value }) => value)]) transfer(values[3]!);
+    const still = (what: string, key: string, value: Buffer | undefined): void => {
+      t.true(value?.equals(valueOf(key, lengthOf(keys.indexOf(key)))), `${what} of ${key}`);
+    };
+    keys.forEach((key, i) => still('get', key, got[i]));
+    keys.forEach((key, i) => still('getMany', key, many[i]));
+    for (const { key, value } of listed) still('scan', key, value);
+    await kv.put('after', valueOf('after', 10));
+    t.deepEqual(await kv.get('after'), valueOf('after', 10));
   });
 }

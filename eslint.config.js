@@ -26,10 +26,9 @@ export default tseslint.config(
     files: ['**/*.mjs', '**/*.js'],
     languageOptions: {
       globals: Object.fromEntries(
-        ['process', 'console', 'Buffer', 'URL', 'setTimeout', 'clearTimeout', 'performance'].map((name) => [
-          name,
-          'readonly',
-        ]),
+        ['process', 'console', 'Buffer', 'URL', 'setTimeout', 'clearTimeout', 'performance', 'AbortController'].map(
+          (name) => [name, 'readonly'],
+        ),
       ),
     },
   },

@@ -52,3 +52,30 @@ test('the test that is to notice a mutation is there', async (t) => {
   });
   t.deepEqual(missing, []);
 });
+
+test('of a change only those rows are chosen that it may concern', async (t) => {
+  const { concerns } = await load<{ concerns: (row: unknown, files: readonly string[]) => boolean }>(
+    `${LISTS}/checks/chosen.mjs`,
+  );
+  const list = `${LISTS}/raft.mjs`;
+  const rows = [
+    { file: 'core/a.ts', list, caughtBy: { test: 'core/a.test.ts' } },
+    { file: 'native/a.c', list: `${LISTS}/table.mjs`, caughtBy: { program: 'table' } },
+    { file: 'core/b.ts', list: `${LISTS}/sim.mjs`, caughtBy: { simulation: /lost/ } },
+  ];
+  for (const [path, ...chosen] of [
+    ['core/a.ts', 0],
+    ['core/a.test.ts', 0],
+    [list, 0],
+    ['native/test/table/table_test.c', 1],
+    ['native/test/table/new_table_test.c'],
+    ['test/sim/world.ts', 2],
+    ['core/other.ts'],
+  ] as const) {
+    t.deepEqual(
+      rows.filter((row) => concerns(row, ['docs/a.md', path])),
+      chosen.map((i) => rows[i]),
+      path,
+    );
+  }
+});

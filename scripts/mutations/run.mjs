@@ -3,8 +3,10 @@
  * then fail, on an assertion and not for another reason. Prints a table: name, caught by which test; below it, again,
  * the mutations that survived, for a log may be cut at its beginning. Exits with 1 if a mutation survives.
  *
- *   node scripts/mutations/run.mjs [part of a name]        after a build (npm run setup): what is not mutated is taken
- *                                                          from dist/
+ *   node scripts/mutations/run.mjs [part of a name] [--files A,B]
+ *
+ * After a build (npm run setup): what is not mutated is taken from dist/. With --files only the rows that changes of these
+ * files may concern (checks/chosen.mjs), of which there may be none.
  *
  * Lists of mutations are the other files of this folder; those of C are written by file (checks/in-file.mjs). A
  * mutation is
@@ -29,9 +31,11 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import typescript from 'typescript';
+import { concerns } from './checks/chosen.mjs';
 import { NativeTree } from './checks/native.mjs';
-import { run } from './checks/process.mjs';
+import { endAll, run } from './checks/process.mjs';
 import { mutate, occurrences } from './checks/text.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -39,7 +43,29 @@ const root = resolve(here, '../..');
 async function lists() {
   const files = readdirSync(here).filter((name) => name.endsWith('.mjs') && name !== 'run.mjs');
   const modules = await Promise.all(files.map((name) => import(join(here, name))));
-  return modules.flatMap(({ mutations }) => mutations);
+  return modules.flatMap(({ mutations }, i) =>
+    mutations.map((mutation) => ({ ...mutation, list: `scripts/mutations/${files[i]}` })),
+  );
+}
+
+/** Folders of this run, which an interruption removes. */
+const folders = new Set();
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, () => {
+    endAll();
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    process.exit(130);
+  });
+}
+
+function asked() {
+  try {
+    const { values, positionals } = parseArgs({ options: { files: { type: 'string' } }, allowPositionals: true });
+    return { part: positionals[0] ?? '', files: values.files?.split(',').filter((file) => file !== '') };
+  } catch (error) {
+    process.stderr.write(`mutations: ${error.message.split('. ')[0]}; there are [part of a name] and --files A,B\n`);
+    return process.exit(2);
+  }
 }
 
 /** A copy of the compiled project in which one file is mutated. */
@@ -47,6 +73,7 @@ function mutated(mutation) {
   const { file } = mutation;
   const source = readFileSync(join(root, file), 'utf8');
   const directory = mkdtempSync(join(tmpdir(), 'farkv-mutation-'));
+  folders.add(directory);
   // Of dist/, what runs: types and source maps are most of it.
   const filter = (path) => !/\.(d\.ts|map|tsbuildinfo)$/.test(path);
   for (const part of [
@@ -159,6 +186,7 @@ async function checkNative(chosen) {
       b.length - a.length,
   );
   const trees = waiting.slice(0, 2).map(() => new NativeTree(root));
+  for (const { at } of trees) folders.add(at);
   try {
     await Promise.all(
       trees.map(async (tree) => {
@@ -180,10 +208,13 @@ async function checkCompiled(chosen) {
   await Promise.all([lane(), lane()]);
 }
 
-const chosen = (await lists()).filter(({ name }) => name.includes(process.argv[2] ?? ''));
+const { part, files } = asked();
+const chosen = (await lists()).filter(
+  (mutation) => mutation.name.includes(part) && (files === undefined || concerns(mutation, files)),
+);
 const native = chosen.filter(({ caughtBy }) => caughtBy.program !== undefined);
 if (native.length > 0) await checkNative(native);
 await checkCompiled(chosen.filter(({ caughtBy }) => caughtBy.program === undefined));
 console.log(`${chosen.length - survivors.length} of ${chosen.length} mutations caught`);
 for (const row of survivors) console.log(row);
-process.exitCode = survivors.length === 0 && chosen.length > 0 ? 0 : 1;
+process.exitCode = survivors.length === 0 && (chosen.length > 0 || files !== undefined) ? 0 : 1;

@@ -1,4 +1,5 @@
 import test from 'ava';
+import { FarkvError } from './errors.js';
 import { parseOptions, parseServer, type ConnectOptions } from './options.js';
 
 test('addresses in all their forms', (t) => {
@@ -92,4 +93,12 @@ test('how long an absent owner is waited for: three seconds, what is asked for, 
     Number.POSITIVE_INFINITY,
   );
   t.is(parseOptions('farkv://a?unavailableAfterMs=Infinity').unavailableAfterMs, Number.POSITIVE_INFINITY);
+});
+
+test('a token that is not encoded as addresses are is an address that is not valid', (t) => {
+  t.throws(() => parseOptions('farkv://100%@db1'), {
+    instanceOf: FarkvError,
+    code: 'ERR_ADDRESS_INVALID',
+    message: /%25/,
+  });
 });

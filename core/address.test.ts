@@ -24,5 +24,7 @@ test('an address of a cluster says its servers, token, TLS and options', (t) => 
       ['strict', 'true'],
     ]),
   });
+  for (const token of ['100%', '%zz', '%ff'])
+    t.throws(() => read(`farkv://${token}@db1`), { message: /^the token in the address has a % .* write %25 for %$/ });
   t.deepEqual(read('farkv://db1/'), { servers: ['db1:7400'], query: new Map() });
 });

@@ -43,13 +43,24 @@ export interface ClusterAddress {
   readonly query: ReadonlyMap<string, string>;
 }
 
+/** A part of an address in which characters may be written as %20. Throws a plain Error that does not repeat it. */
+export function decodedPart(text: string, what: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new Error(
+      `${what} in the address has a % that is followed by no two hexadecimal digits, or by no UTF-8: write %25 for %`,
+    );
+  }
+}
+
 /** Reads one, or a list of host:port; `server` reads one of those. Throws what it throws, or a plain Error. */
 export function parseClusterAddress(text: string, server: (text: string) => HostPort): ClusterAddress {
   const match = /^(farkvs?):\/\/(?:([^@/?]*)@)?([^/?]*)\/?(?:\?(.*))?$/.exec(text);
   if (match === null && text.includes('://'))
     throw new Error('an address begins with farkv:// or farkvs://, or is host:port');
   const hosts = (match?.[3] ?? text).split(',').map((host) => host.trim());
-  const token = match?.[2] === undefined ? undefined : decodeURIComponent(match[2]);
+  const token = match?.[2] === undefined ? undefined : decodedPart(match[2], 'the token');
   return {
     servers: hosts.map((host) => formatHostPort(server(host))),
     query: new Map(new URLSearchParams(match?.[4] ?? '')),

@@ -9,6 +9,7 @@ import type { FabricAddress } from '../core/metadata/state.js';
 import type { Polling } from '../core/polling.js';
 import type { HugePages } from '../native/data-plane.js';
 import { startThread } from '../native/package.js';
+import { resolveListeners } from './config/listeners.js';
 import { loadSettings } from './config/load.js';
 import type { LogLevel } from './config/settings.js';
 import type { LogFields } from './log.js';
@@ -149,7 +150,9 @@ export async function startServer(options: ServerOptions = {}, control: StartCon
 export async function startWith(start: Start, { log, signal }: StartControl): Promise<ServerHandle> {
   const given = (): boolean => signal?.aborted === true;
   if (given()) throw new FarkvError('ERR_ABORTED', 'the start was given up');
-  const thread = new NodeThread(start, log);
+  const settings = await resolveListeners(start.settings);
+  if (given()) throw new FarkvError('ERR_ABORTED', 'the start was given up');
+  const thread = new NodeThread({ ...start, settings }, log);
   const abort = (): void => thread.stop();
   signal?.addEventListener('abort', abort, { once: true });
   try {

@@ -2,6 +2,7 @@ import test from 'ava';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { connect } from '../../client/index.js';
 import { ControlClient } from '../../net/control-client.js';
 import type { ClientMap } from '../../core/protocol/index.js';
 import { Cluster, CLI, farkv, freePorts, type ReadyLine } from '../support/cluster.js';
@@ -170,6 +171,25 @@ test.serial('a server ends with the program that started it when it was told to'
   const server = cluster.server(0);
   server.closeInput();
   t.deepEqual(await server.exit, { code: 0, signal: null });
+});
+
+test.serial('a name to listen on is looked up once, for clients, servers and data alike', async (t) => {
+  const [port] = await freePorts(1);
+  const args = ['server', '--json', '--memory', '64mb', '--http-listen', 'localhost:0', '--listen'];
+  const child = spawn(process.execPath, [CLI, ...args, `localhost:${port!}`], { stdio: ['ignore', 'pipe', 'pipe'] });
+  t.teardown(() => child.kill('SIGKILL'));
+  const ready = JSON.parse(String((await once(child.stdout.setEncoding('utf8'), 'data'))[0])) as ReadyLine;
+  t.deepEqual(ready.control, [`127.0.0.1:${port!}`]);
+  for (const { address } of ready.fabric.filter(({ provider }) => provider === 'tcp'))
+    t.regex(address, /^127\.0\.0\.1:/);
+  t.regex(ready.http[0] ?? '', /127\.0\.0\.1:/);
+  const kv = await connect({ servers: `localhost:${port!}`, transport: 'tcp', timeoutMs: 120_000 });
+  await kv.put('k', 'v');
+  t.is(String(await kv.get('k')), 'v');
+  await kv.close();
+  const unknown = await farkv(['server', '--listen', `${'x'.repeat(64)}.invalid:7400`, '--insecure']);
+  t.not(unknown.code, 0);
+  t.regex(unknown.stderr, /--listen: x+\.invalid has no address .*: give an address of this machine/);
 });
 
 test.serial('an IPv6 address can be listened on beside an IPv4 one', async (t) => {

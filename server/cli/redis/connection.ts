@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { decodedPart } from '../../../core/address.js';
 import { FarkvError } from '../../../core/errors.js';
 import { isError, RedisFailure, Replies, type Reply } from './replies.js';
 
@@ -39,13 +40,19 @@ export function parseRedisAddress(text: string, password = process.env.FARKV_RED
   const database = url.pathname.replace(/^\//, '');
   if (url.hostname === '' || !/^\d{0,5}$/.test(database) || url.search !== '' || url.hash !== '')
     throw new FarkvError('ERR_CONFIG', `the address of the Redis server is not ${form}`);
-  const decoded = (part: string): string | undefined => (part === '' ? undefined : decodeURIComponent(part));
+  const decoded = (part: string, what: string): string | undefined => {
+    try {
+      return part === '' ? undefined : decodedPart(part, what);
+    } catch (cause) {
+      throw new FarkvError('ERR_CONFIG', `the Redis server: ${(cause as Error).message}`, { cause });
+    }
+  };
   return {
     host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
     port: url.port === '' ? DEFAULT_PORT : Number(url.port),
     tls: url.protocol === 'rediss:',
-    user: decoded(url.username),
-    password: decoded(url.password) ?? (password === '' ? undefined : password),
+    user: decoded(url.username, 'the user'),
+    password: decoded(url.password, 'the password') ?? (password === '' ? undefined : password),
     database: Number(database),
   };
 }

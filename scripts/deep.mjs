@@ -35,7 +35,7 @@ Options
   --report          run nothing; print a table of the results at this commit
   --help            print this
 
-A part that lacks a tool is left out, with what to install.
+A part that lacks a tool is left out, with what to install; nothing is installed here.
 Exit codes: 0 all passed, were left out, or failed by a known open seed; 1 one failed; 2 wrong usage; 130 interrupted`;
 
 function wrongUsage(text) {

@@ -24,6 +24,17 @@ export const tool =
   () =>
     installed(program) ? undefined : { packages };
 
+/** Debian packages, of a step whose own script would install them: nothing is installed unasked. */
+export const debian =
+  (...names) =>
+  () => {
+    const lacking = names.filter((name) => {
+      const { stdout } = spawnSync('dpkg-query', ['-W', '-f', '${Status}', name], { encoding: 'utf8' });
+      return stdout?.includes('ok installed') !== true;
+    });
+    return lacking.length === 0 ? undefined : { packages: lacking.join(' ') };
+  };
+
 /** Compiles and links a program with the fuzzer's library, which clang itself does not bring. */
 export function fuzzer() {
   const target =
@@ -39,7 +50,7 @@ export function rdmaHeaders() {
     : { packages: 'libibverbs-dev librdmacm-dev' };
 }
 
-/** The step installs packages or mounts file systems. */
+/** The step mounts file systems or runs a virtual machine on a Debian kernel. */
 export function rootOnDebian() {
   if (process.getuid() !== 0) return { text: 'run as root' };
   return installed('apt-get') ? undefined : { text: 'run on Debian' };

@@ -11,7 +11,7 @@
 //   known     what an open seed finds: then a failure is expected
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fuzzer, namespaces, rdmaHeaders, rootOnDebian, tool } from './needs.mjs';
+import { debian, fuzzer, namespaces, rdmaHeaders, rootOnDebian, tool } from './needs.mjs';
 import { randomAvaFiles, randomPrograms } from './random-tests.mjs';
 
 const root = join(import.meta.dirname, '../..');
@@ -28,6 +28,11 @@ const npm = (script, ...args) => [
 ];
 const make = (...args) => ['make', '-s', '-j2', '-C', 'native', ...args];
 const redis = tool('redis-server');
+/** The packages of the virtual machine, by the script that installs them. */
+function virtualMachine() {
+  const script = readFileSync(join(root, 'test/rdma/vm/prepare.sh'), 'utf8');
+  return debian(...(/^packages=\(([^)]*)\)/m.exec(script)?.[1].split(/\s+/) ?? []))();
+}
 const inDebianRoot = [rootOnDebian, namespaces, tool('mmdebstrap'), rdmaHeaders];
 
 /** Steps of each simulated history; those of copies are the most work. */
@@ -59,10 +64,13 @@ function freshSeeds({ minutes, seed }) {
     return { name: `simulator: ${application}`, command: npm('sim', ...args), seed: from, minutes };
   });
   const only = `ONLY=${randomPrograms(root).join(' ')}`;
+  const { alone, beside } = randomAvaFiles(root);
+  const ava = (files) => ['node', 'scripts/rerun-files.mjs', ...files];
   const tests = [
     { name: 'C tests, short', command: make(only, 'test-short') },
     { name: 'C tests, long', command: make(only, 'test-long') },
-    { name: 'AVA tests', command: ['node', 'scripts/rerun-files.mjs', ...randomAvaFiles(root)], needs: [redis] },
+    { name: 'AVA tests', command: ava(alone) },
+    { name: 'AVA tests beside Redis', command: ava(beside), needs: [redis] },
   ].map((step) => {
     const drawn = seed();
     return { ...step, seed: drawn, env: { FARKV_SEED: String(drawn) } };
@@ -121,11 +129,13 @@ export const PARTS = {
   },
   rdma: {
     about: 'verbs over soft-RoCE and soft-iWARP, in a virtual machine; 13 minutes',
-    steps: () => [{ name: 'virtual machine', command: npm('test:rdma'), needs: [rootOnDebian] }],
+    steps: () => [{ name: 'virtual machine', command: npm('test:rdma'), needs: [rootOnDebian, virtualMachine] }],
   },
   power: {
     about: 'durable servers lose their power, in a virtual machine; 31 cuts',
-    steps: () => [{ name: 'virtual machine', command: npm('test:power'), needs: [rootOnDebian] }],
+    steps: () => [
+      { name: 'virtual machine', command: npm('test:power'), needs: [rootOnDebian, virtualMachine, debian('nbdkit')] },
+    ],
   },
   package: {
     about: 'the npm package, also on arm64, the one-file executable, the Debian package, the root of a container',

@@ -28,12 +28,14 @@ export function randomPrograms(root) {
     .sort();
 }
 
-/** Compiled AVA files whose sources import test/support/random.ts. */
+/** Compiled AVA files whose sources import test/support/random.ts; `beside` have a real redis-server to compare with. */
 export function randomAvaFiles(root) {
   const { include } = JSON.parse(read(join(root, 'tsconfig.json')));
-  return include
+  const random = include
     .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((path) => join(folder, path)))
-    .filter((path) => path.endsWith('.test.ts') && read(join(root, path)).includes('support/random.js'))
-    .map((path) => join('dist', path.replace(/ts$/, 'js')))
-    .sort();
+    .filter((path) => path.endsWith('.test.ts'))
+    .map((path) => ({ file: join('dist', path.replace(/ts$/, 'js')), text: read(join(root, path)) }))
+    .filter(({ text }) => text.includes('support/random.js'));
+  const chosen = (redis) => random.filter(({ text }) => text.includes('support/gateway.js') === redis);
+  return { alone: chosen(false).map(({ file }) => file), beside: chosen(true).map(({ file }) => file) };
 }

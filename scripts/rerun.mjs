@@ -3,16 +3,18 @@
 // unstable has failed.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { createInterface } from 'node:readline';
+import { clearTimeout, setTimeout } from 'node:timers';
 
 export const root = join(import.meta.dirname, '..');
 export const UNSTABLE_MAX = 2;
 /** Of this run: name and where its first output lies. */
 export const unstable = [];
 const running = new Set();
+const LEFT_BEHIND_MS = 30_000;
 
 export const clock = (ms) => `${Math.floor(ms / 60_000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, '0')}`;
 
@@ -22,8 +24,17 @@ export function stopAll() {
 
 /** Runs it to its end, with each line of what it prints given to `line`. Resolves with whether it succeeded. */
 export async function run(command, args, line) {
-  const child = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(command, args, {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, FORCE_COLOR: '0', TERM: 'dumb' },
+  });
   running.add(child);
+  // A process that a test left behind may hold the pipes; its test has ended all the same.
+  child.once('exit', () => {
+    const timer = setTimeout(() => [child.stdout, child.stderr].forEach((pipe) => pipe.destroy()), LEFT_BEHIND_MS);
+    child.once('close', () => clearTimeout(timer));
+  });
   const ended = once(child, 'close').catch((error) => [error.message]);
   for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on('line', line);
   const [code] = await ended;
@@ -31,29 +42,47 @@ export async function run(command, args, line) {
   return code === 0;
 }
 
-/** The files that lines of AVA's reporter say failed: by a title's prefix, or by name where a process ended. */
+/** The files that AVA's lines say failed; undefined where a line says that something failed, and not of which file. */
 export function failedFiles(files, lines) {
-  // A title's prefix is the path below the folder that all files have in common, which may be any folder above it.
-  const titles = files.map((file) => {
-    const parts = file.replace(/\.test\.js$/, '').split('/');
-    return { file, tails: parts.map((_, i) => parts.slice(i).join(' › ')) };
-  });
+  const folders = files.map((file) => file.split('/').slice(0, -1));
+  let depth = 0;
+  while (folders.every((parts) => parts[depth] !== undefined && parts[depth] === folders[0][depth])) depth += 1;
+  const titles = files.map((file) => [
+    file,
+    file
+      .replace(/\.test\.js$/, '')
+      .split('/')
+      .slice(depth)
+      .join(' › '),
+  ]);
   const failed = new Set();
   for (const text of lines) {
-    for (const file of files)
-      if (/✖|✘|Uncaught exception|Unhandled rejection|pending/.test(text) && text.includes(file)) failed.add(file);
-    const title = /^\s*[✘✖] \[fail\]: (.*)$/.exec(text)?.[1];
-    if (title === undefined) continue;
-    const found = titles
-      .flatMap(({ file, tails }) => tails.map((tail) => ({ file, tail })))
-      .filter(({ tail }) => title.startsWith(`${tail} › `) || title === tail)
-      .sort((a, b) => b.tail.length - a.tail.length)[0];
-    if (found !== undefined) failed.add(found.file);
+    const crossed = /^\s*[✖✘×] (.*)$/u.exec(text)?.[1];
+    if (
+      crossed === undefined &&
+      !/^\s*(Uncaught exception|Unhandled rejection|Failed to exit when)|were pending/.test(text)
+    )
+      continue;
+    if (crossed === 'Timed out while running tests') continue;
+    const title = /^\[(?:fail|unexpected pass)\]: (.*)$/.exec(crossed ?? '')?.[1];
+    const found = titles.filter(([file, prefix]) =>
+      title === undefined ? text.includes(file) : title.startsWith(`${prefix} › `),
+    );
+    if (found.length === 0) return undefined;
+    for (const [file] of found) failed.add(file);
   }
   return [...failed];
 }
 
-const ava = (files, line) => run(process.execPath, ['node_modules/ava/entrypoints/cli.mjs', ...files], line);
+/** A file without tests, or one that ends while it is loaded, is none that passed: AVA says so, and may exit with 0. */
+async function ava(files, line) {
+  let empty = false;
+  const passed = await run(process.execPath, ['node_modules/ava/entrypoints/cli.mjs', ...files], (text) => {
+    empty ||= text.includes('No tests found in ');
+    line(text);
+  });
+  return passed && !empty;
+}
 const make = (args, line) => run('make', ['-s', '-C', 'native', ...args], line);
 
 /** What failed once: its name, what was printed then, and how it runs alone. */
@@ -65,12 +94,15 @@ const failedOnce = [];
  */
 export async function avaTests(files, line) {
   const lines = [];
+  const missing = files.filter((file) => !existsSync(join(root, file)));
+  for (const file of missing) line(`FAILED: there is no ${file}`);
+  if (files.length === 0 || missing.length > 0) return 'failed';
   const passed = await ava(files, (text) => {
     lines.push(text);
     line(text);
   });
   // Of one file alone AVA leaves the prefix out.
-  const failed = files.length === 1 ? files : failedFiles(files, lines);
+  const failed = files.length === 1 ? files : (failedFiles(files, lines) ?? []);
   return verdict(passed, failed, lines, (file) => ava([file], line));
 }
 
@@ -81,8 +113,11 @@ export async function cTests(args, line) {
     lines.push(text);
     line(text);
   });
+  const stopped = lines.flatMap((text) => /^make.*\*\*\* \[(?:[^\]]*: )?([^\]:]+)\] /.exec(text)?.[1] ?? []);
   const variables = args.filter((one) => one.includes('='));
   const failed = lines.flatMap((text) => /^FAILED: .*\/test\/(\S+)$/.exec(text)?.[1] ?? []);
+  // make goes on after what does not compile.
+  if (stopped.some((target) => !failed.includes(target.replace(/^run-/, '')))) return 'failed';
   return verdict(passed, failed, lines, (name) => make([...variables, `run-${name}`], line));
 }
 

@@ -81,6 +81,22 @@ test('a file that fails twice has failed', async (t) => {
   t.regex(alone.output, /^failed twice: dist\/b\.test\.js$/m);
 });
 
+test('what failed for good is not hidden by what is unstable', async (t) => {
+  const flaky = { 'dist/a/good.test.js': once('t.fail();') };
+  const bad = (name: string, text: string) => ({ ...flaky, [`dist/${name}.test.js`]: text });
+  for (const tests of [
+    bad('good', BAD),
+    bad('empty', `import 'ava';`),
+    bad('leaves', `import 'ava'; process.reallyExit(0);`),
+    bad('expected', `import test from 'ava'; test.failing('bad', (t) => t.pass());`),
+  ]) {
+    const { code, output } = await files(t, tests);
+    t.is(code, 1, output);
+  }
+  const directory = project(t, flaky);
+  t.is((await run(directory, ['scripts/rerun-files.mjs', ...Object.keys(flaky), 'dist/gone.test.js'])).code, 1);
+});
+
 test('three that fail the first time are too many', async (t) => {
   const names = ['dist/a.test.js', 'dist/b.test.js', 'dist/c.test.js'];
   const { code } = await files(t, Object.fromEntries(names.map((name) => [name, once('t.fail();')])));
@@ -93,6 +109,9 @@ test-short: run-a/good run-b/once
 run-a/good: ; @echo ok good
 run-b/once: ; @[ -e seen ] || { touch seen; echo 'replay: FARKV_SEED=17 FARKV_TEST=x'; echo "FAILED: ../build/native$(SAN)/test/b/once"; exit 1; }
 broken: ; @echo cannot compile; exit 1
+beside: run-c/once broken
+run-c/once: ; @echo "FAILED: ../build/native/test/c/once"; exit 1
+MAKEFLAGS += --keep-going
 `;
   const script = (target: string): string => `
 import { cTests, runAgain, sayUnstable } from './rerun.mjs';
@@ -103,10 +122,13 @@ sayUnstable();`;
     'native/Makefile': makefile,
     'scripts/c.mjs': script('test-short'),
     'scripts/broken.mjs': script('broken'),
+    'scripts/beside.mjs': script('beside'),
   });
   const { output } = await run(directory, ['scripts/c.mjs']);
   t.regex(output, /^once more true$/m);
   t.regex(output, /^unstable: b\/once \(seed 17\); /m);
-  const broken = await run(directory, ['scripts/broken.mjs']);
-  t.regex(broken.output, /^failed true$/m);
+  for (const name of ['broken', 'beside']) {
+    const broken = await run(directory, [`scripts/${name}.mjs`]);
+    t.regex(broken.output, /^failed true$/m, broken.output);
+  }
 });

@@ -66,5 +66,5 @@ int check_end(int argc, char **argv) {
     (void)argc;
     const char *slash = strrchr(argv[0], '/');
     printf("ok %s: %d tests\n", slash ? slash + 1 : argv[0], tests_run);
-    return 0;
+    return tests_run > 0 || getenv("FARKV_TEST") ? 0 : 1;
 }

@@ -1,6 +1,3 @@
-// Files with processes of their own come first: the short ones at the end keep both processors busy.
-const rank = (path) => ['/dist/test/', '/dist/native/'].findIndex((folder) => path.includes(folder)) >>> 0;
-
 export default {
   files: ['dist/**/*.test.js'],
   workerThreads: false,
@@ -8,8 +5,8 @@ export default {
   // (client/value-memory.ts).
   environmentVariables: { FARKV_POISON_SLABS: '1' },
   timeout: '5m',
-  // More than processors: many tests wait for servers that start, stop and time out.
-  concurrency: 3,
+  // One file at a time, and one test of it; scripts/rerun.mjs runs two AVAs at a time.
   serial: true,
-  sortTestFiles: (a, b) => rank(a) - rank(b) || (a < b ? -1 : 1),
+  // Nothing is kept of the run before: a file that failed would come first.
+  cache: false,
 };

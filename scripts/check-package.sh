@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the package, as npm would publish it, in an empty project and uses it: once where there is no compiler (the prebuilt binary
-# serves), once where there is no prebuilt binary (it is compiled), and where qemu-aarch64 is here by a Node.js for arm64.
+# serves), once where there is no prebuilt binary (it is compiled), and with --arm64 by a Node.js for arm64, emulated.
+# Dependencies have the versions of package-lock.json, so that it says the same of the same commit each time.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(mktemp -d)
@@ -47,11 +48,20 @@ cat > "$dir/use.cjs" <<'JS'
 for (const entry of ['farkv', 'farkv/server', 'farkv/keyv', 'farkv/unstorage', 'farkv/session'])
   if (Object.keys(require(entry)).length === 0) throw new Error(`${entry} is empty`);
 JS
+cat > "$dir/package.mjs" <<'JS'
+import { readFileSync } from 'node:fs';
+const { packages } = JSON.parse(readFileSync(process.argv[2], 'utf8'));
+const direct = Object.entries(packages).filter(([path, { dev }]) => /^node_modules\/(@[^/]+\/)?[^/]+$/.test(path) && !dev);
+const overrides = Object.fromEntries(direct.map(([path, { version }]) => [path.slice('node_modules/'.length), version]));
+console.log(JSON.stringify({ name: 'project', version: '1.0.0', overrides }));
+JS
+# What comes from elsewhere may not answer at once.
+tries() { "$@" || { sleep 10; "$@"; } || { sleep 30; "$@"; }; }
 project() {
   mkdir "$dir/$1"
   cd "$dir/$1"
-  npm init -y > /dev/null 2>&1
-  npm install --silent --ignore-scripts "$tarball" 2> /dev/null
+  node "$dir/package.mjs" "$root/package-lock.json" > package.json
+  tries npm install --silent --ignore-scripts "$tarball"
   cp "$dir/use.mjs" "$dir/use.cjs" .
 }
 
@@ -75,6 +85,7 @@ echo 'compiled at installation:'
 node use.mjs
 
 # 3. arm64, emulated: large values go over tcp alone, since qemu-user does not know what shm asks the kernel for (MADV_POPULATE_WRITE).
+[ "${1:-}" = --arm64 ] || exit 0
 if ! command -v qemu-aarch64 > /dev/null; then
   echo 'left out: arm64 (apt-get install qemu-user libstdc++6-arm64-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross)'
   exit

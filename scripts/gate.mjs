@@ -34,7 +34,7 @@ const PARTS = {
     return (await run('bash', ['scripts/sanitize-addon.sh'], line)) ? 'passed' : 'failed';
   },
   async processes(line) {
-    return await avaTests(PROCESSES, line);
+    return await avaTests(PROCESSES, line, 1);
   },
   async seeds(line) {
     // A report of each run would say nothing that is of interest when it passed.

@@ -41,6 +41,10 @@ make_debian() {
   fi
   # How this machine's apt reaches its mirrors.
   apt-config dump | grep -E '^Acquire::(http|https|Check-Valid-Until|Check-Date|Retries|Languages)\b.* "[^"]+";$' > "$top/apt.conf" || true
+  # Mirrors may not answer at once.
+  make_once "$@" || { rm -rf --one-file-system "$root"; sleep 10; make_once "$@"; }
+}
+make_once() {
   mmdebstrap --quiet --mode=root --variant=minbase --aptopt="$top/apt.conf" --include="$1" "$release" "$root" - <<< "$sources"
 }
 

@@ -88,22 +88,44 @@ const make = (args, line) => run('make', ['-s', '-C', 'native', ...args], line);
 /** What failed once: its name, what was printed then, and how it runs alone. */
 const failedOnce = [];
 
+/** Files at a time. A file's tests run one after another, and most of them wait most of the time. */
+const LANES = 2;
+/** It starts in most of a second, and the lanes are to end at the same time. */
+const FILES_OF_ONE_AVA = 12;
+
+/** Files with processes of their own take longest and come first: short ones at the end keep both lanes busy. */
+const byLength = (files) => {
+  const rank = (file) => ['dist/test/', 'dist/native/'].findIndex((folder) => file.startsWith(folder)) >>> 0;
+  return [...files].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+};
+
 /**
- * Runs the compiled test files; `line` has all that is printed. Resolves with 'passed', with 'once more' where runAgain()
- * is to decide, or with 'failed' where it is not known which file failed, or too many did.
+ * Runs the compiled test files; `line` has all that is printed, of a few files at a time. Resolves with 'passed', with
+ * 'once more' where runAgain() is to decide, or with 'failed' where it is not known which file failed, or too many did.
  */
-export async function avaTests(files, line) {
-  const lines = [];
+export async function avaTests(files, line, filesOfOne = FILES_OF_ONE_AVA) {
   const missing = files.filter((file) => !existsSync(join(root, file)));
   for (const file of missing) line(`FAILED: there is no ${file}`);
   if (files.length === 0 || missing.length > 0) return 'failed';
-  const passed = await ava(files, (text) => {
-    lines.push(text);
-    line(text);
-  });
-  // Of one file alone AVA leaves the prefix out.
-  const failed = files.length === 1 ? files : (failedFiles(files, lines) ?? []);
-  return verdict(passed, failed, lines, (file) => ava([file], line));
+  const waiting = byLength(files);
+  const size = Math.min(filesOfOne, Math.ceil(files.length / LANES));
+  const failed = [];
+  let known = true;
+  const lane = async () => {
+    while (waiting.length > 0) {
+      const some = waiting.splice(0, size);
+      const lines = [];
+      const passed = await ava(some, (text) => lines.push(text));
+      lines.forEach((text) => line(text));
+      if (passed) continue;
+      // Of one file alone AVA leaves the prefix out.
+      const found = some.length === 1 ? some : (failedFiles(some, lines) ?? []);
+      known &&= found.length > 0;
+      failed.push(...found.map((name) => ({ name, lines })));
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+  return verdict(known, failed, (file) => ava([file], line));
 }
 
 /** The same of C programs: `args` are those of make, which prints `FAILED: PROGRAM`. */
@@ -118,15 +140,19 @@ export async function cTests(args, line) {
   const failed = lines.flatMap((text) => /^FAILED: .*\/test\/(\S+)$/.exec(text)?.[1] ?? []);
   // make goes on after what does not compile.
   if (stopped.some((target) => !failed.includes(target.replace(/^run-/, '')))) return 'failed';
-  return verdict(passed, failed, lines, (name) => make([...variables, `run-${name}`], line));
+  return verdict(
+    passed || failed.length > 0,
+    failed.map((name) => ({ name, lines })),
+    (name) => make([...variables, `run-${name}`], line),
+  );
 }
 
-function verdict(passed, failed, lines, alone) {
-  if (passed) return 'passed';
+/** `known`: each failure is one of a name in `failed`. */
+function verdict(known, failed, alone) {
   // A machine or a build that is broken fails many: no use in running them all again.
-  if (failed.length === 0 || failed.length > UNSTABLE_MAX) return 'failed';
-  for (const name of failed) failedOnce.push({ name, lines, alone: () => alone(name) });
-  return 'once more';
+  if (!known || failed.length > UNSTABLE_MAX) return 'failed';
+  for (const { name, lines } of failed) failedOnce.push({ name, lines, alone: () => alone(name) });
+  return failed.length === 0 ? 'passed' : 'once more';
 }
 
 /** Runs what failed once more, when nothing else runs. Resolves with whether all passed, and not too many of them. */

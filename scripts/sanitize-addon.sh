@@ -4,7 +4,8 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+keep() { [ ! -d "$dir/build/unstable" ] || { mkdir -p "$root/build" && cp -r "$dir/build/unstable" "$root/build/"; }; }
+trap 'keep; rm -rf "$dir"' EXIT
 cp -r "$root/native" "$root/binding.gyp" "$root/package.json" "$root/ava.config.js" "$dir"
 cp -r "$root/dist" "$dir/dist"
 mkdir "$dir/scripts"

@@ -31,7 +31,9 @@ uint64_t check_patience_ms(void) {
 }
 bool check_in_time(uint64_t begun_ns) { return fkv_now_ns() - begun_ns < check_patience_ms() * 1000000u; }
 void check_replays(uint64_t part_seed) { seed = part_seed; }
-/* A hang that a test's alarm() ends says which test it was. */
+/* Seconds: a test that runs this long hangs. One may set an alarm() of its own, which replaces this one. */
+#define TEST_MAX_S 1200
+/* A hang that an alarm ends says which test it was. */
 static void alarmed(int signal_number) {
     (void)signal_number;
     static const char text[] = ": still running when its alarm came\n";
@@ -44,9 +46,11 @@ void check_run(const char *name, void (*test)(void)) {
     if (only && strcmp(only, name) != 0) return;
     current = name;
     signal(SIGALRM, alarmed);
+    alarm(TEST_MAX_S);
     uint64_t begun = fkv_now_ns();
     if (getenv("FARKV_TEST_TIMES")) fprintf(stderr, "%s ...\n", name);
     test();
+    alarm(0);
     if (getenv("FARKV_TEST_TIMES"))
         fprintf(stderr, "%s: %llu ms\n", name, (unsigned long long)(fkv_now_ns() - begun) / 1000000u);
     tests_run++;

@@ -142,7 +142,7 @@ export const PARTS = {
     steps: () => [
       {
         name: 'npm, with arm64',
-        command: ['bash', 'scripts/check-package.sh'],
+        command: ['bash', 'scripts/check-package.sh', '--arm64'],
         needs: [
           rdmaHeaders,
           tool('qemu-aarch64', 'qemu-user libstdc++6-arm64-cross'),

@@ -39,7 +39,10 @@ export default tseslint.config(
       '@typescript-eslint/no-floating-promises': 'error',
       'no-restricted-syntax': [
         'error',
-        { selector: "MemberExpression[property.name='only']", message: 'the other tests of the file would not run' },
+        {
+          selector: "MemberExpression[property.name='only']:matches([object.name='test'], [object.object.name='test'])",
+          message: 'the other tests of the file would not run',
+        },
       ],
     },
   },

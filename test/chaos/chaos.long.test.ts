@@ -8,6 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { lyingDisk } from '../support/lying-disk.js';
+import { chosenSeed } from '../support/random.js';
 import { CALLS } from './calls.js';
 import { FORMS } from './keys.js';
 import { replayOf } from './replay.js';
@@ -19,8 +20,7 @@ test.serial(
     // Up to four times its seconds on a machine that does little in them, and a minute each for the start, the servers'
     // return and the last answers.
     t.timeout(600_000);
-    const given = process.env.FARKV_SEED;
-    const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
+    const seed = chosenSeed();
     t.log(`seed ${seed}; the same faults for longer: node dist/test/chaos/main.js --seconds 120 --seed ${seed}`);
     const faults: string[] = [];
     const report = await run({
@@ -52,8 +52,7 @@ test.serial(
 
 test.serial('nothing that was acknowledged or READ is lost while servers with copies are killed', async (t) => {
   t.timeout(600_000);
-  const given = process.env.FARKV_SEED;
-  const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
+  const seed = chosenSeed();
   const faults: string[] = [];
   const options = {
     seed,
@@ -86,8 +85,7 @@ const DURABLE = {
 
 test.serial('no durable value is lost while servers are killed, one and all at once', async (t) => {
   t.timeout(600_000);
-  const given = process.env.FARKV_SEED;
-  const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
+  const seed = chosenSeed();
   const faults: string[] = [];
   const options = { ...DURABLE, seed, seconds: 25, only: ['kill', 'kill-all', 'kill-returning', 'pause'] } as const;
   t.log(`seed ${seed}; the same faults again: ${replayOf(options)}`);

@@ -9,6 +9,7 @@ import { connect as dialTls } from 'node:tls';
 import { connect } from '../../client/index.js';
 import { ControlClient } from '../../net/control-client.js';
 import { Cluster, farkv } from '../support/cluster.js';
+import { PATIENT } from '../support/sdk-clients.js';
 
 interface Secured {
   readonly cluster: Cluster;
@@ -92,7 +93,7 @@ test.serial('authority and certificates are exchanged while clients work: no cal
     keyFile: join(secrets, 'writer.key'),
   };
   const come = async () => {
-    const kv = await connect({ servers: cluster.addresses, tls: files });
+    const kv = await connect({ servers: cluster.addresses, tls: files, ...PATIENT });
     t.teardown(() => kv.close());
     return kv;
   };

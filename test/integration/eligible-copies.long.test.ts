@@ -3,9 +3,9 @@
  * copies: they are refused meanwhile, change nothing, and go on with the copy that it has when it is back.
  */
 import test from 'ava';
-import { connect } from '../../client/index.js';
 import type { ClusterStatus } from '../../server/status.js';
 import { Cluster, farkv, succeeds } from '../support/cluster.js';
+import { patient } from '../support/sdk-clients.js';
 import { statusWhen } from '../support/status.js';
 
 /** By default nobody is taken for dead so soon: the paused server is late, and no more. */
@@ -26,15 +26,14 @@ test('changes without enough copies change nothing, and go on when a paused back
   await statusWhen(address, kept);
   const paused = cluster.server(1);
 
-  const client = await connect({ servers: cluster.addresses, timeoutMs: 1000 });
-  t.teardown(() => client.close());
+  const client = await patient(t, cluster.addresses);
   const keys = Array.from({ length: 60 }, (_, i) => `key-${i}`);
   for (const key of keys) await client.put(key, Buffer.from('one'));
   paused.signal('SIGSTOP');
   await statusWhen(address, (s) => s.shards.some((one) => one.copies?.trouble === 'too few'));
   const outcomes = await Promise.all(
     keys.map((key) =>
-      client.put(key, Buffer.from('two')).then(
+      client.put(key, Buffer.from('two'), { timeoutMs: 1000 }).then(
         () => 'ok',
         (error: unknown) => String((error as { readonly code?: string }).code),
       ),

@@ -125,7 +125,7 @@ test.serial('an announced server is shown until it comes; what cannot be joined 
 });
 
 test.serial('a voter that stays dead loses its vote to a learner, and is a learner when it comes back', async (t) => {
-  const args = [...QUICK, '--replace-voter-after', '1s'];
+  const args = [...QUICK, '--replace-voter-after', '20s'];
   const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 3, args });
   const s4 = await cluster.joiner('s4', args);
   await s4.start();

@@ -6,6 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { connect, FarkvError, type BufferValue, type Client, type ConnectOptions } from '../../client/index.js';
 import { Cluster } from '../support/cluster.js';
+import { PATIENT } from '../support/sdk-clients.js';
 import { statusOf } from '../support/status.js';
 
 const CHILD = fileURLToPath(new URL('../support/sdk-child.js', import.meta.url));
@@ -20,7 +21,7 @@ async function connected(
   transport: 'shm' | 'tcp',
   options: Partial<ConnectOptions> = {},
 ): Promise<Client<BufferValue, Buffer>> {
-  const kv = await connect({ servers: cluster.addresses, transport, strict: true, ...options });
+  const kv = await connect({ servers: cluster.addresses, transport, strict: true, ...PATIENT, ...options });
   t.teardown(() => kv.close());
   return kv;
 }

@@ -23,7 +23,7 @@ for (const call of ['get', 'put'] as const) {
     const status = await statusWhen(cluster.server(0).address, kept);
     const still = cluster.servers.find(({ id }) => id !== status.leader && status.shards.some((s) => s.owner === id));
     if (still === undefined) throw new Error('the leader owns all shards');
-    const kv = await connect({ servers: [still.address], transport: 'tcp', strict: true, timeoutMs: 12_000 });
+    const kv = await connect({ servers: [still.address], transport: 'tcp', strict: true, timeoutMs: 120_000 });
     t.teardown(() => kv.close());
     const owned = new Set(status.shards.flatMap(({ shard, owner }) => (owner === still.id ? [shard] : [])));
     const key = Array.from({ length: 1000 }, (_, i) => `key-${i}`).find((name) => owned.has(kv.shardOf(name))) ?? '';

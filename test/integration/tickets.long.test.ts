@@ -3,6 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { connect, type Client, type ClientEvent } from '../../client/index.js';
 import type { BufferValue } from '../../client/index.js';
 import { Cluster, succeeds } from '../support/cluster.js';
+import { PATIENT } from '../support/sdk-clients.js';
 
 type Kv = Client<BufferValue, Buffer>;
 type Transport = 'shm' | 'tcp';
@@ -13,7 +14,7 @@ async function come(
   transport: Transport,
   onEvent: (event: ClientEvent) => void = () => undefined,
 ): Promise<Kv> {
-  const kv = await connect({ servers: cluster.addresses, transport, onEvent });
+  const kv = await connect({ servers: cluster.addresses, transport, onEvent, ...PATIENT });
   t.teardown(() => kv.close());
   return kv;
 }

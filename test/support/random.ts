@@ -39,10 +39,15 @@ export class Random {
 /** A run says the same of the same code. */
 const SEED = 20_261_127;
 
-/** `file` is import.meta.filename of the test. The seed is the same in every run, or FARKV_SEED, which may be `fresh`. */
-export function seeded(t: ExecutionContext, file: string): Random {
+/** The same in every run, or FARKV_SEED, which may be `fresh`. */
+export function chosenSeed(): number {
   const given = process.env.FARKV_SEED ?? String(SEED);
-  const seed = given === 'fresh' ? Math.floor(Math.random() * 2 ** 32) : Number(given);
+  return given === 'fresh' ? Math.floor(Math.random() * 2 ** 32) : Number(given);
+}
+
+/** `file` is import.meta.filename of the test. */
+export function seeded(t: ExecutionContext, file: string): Random {
+  const seed = chosenSeed();
   t.log(
     `seed ${seed}; replay: FARKV_SEED=${seed} npx ava ${file.slice(file.lastIndexOf('/dist/') + 1)} -m '${t.title}'`,
   );

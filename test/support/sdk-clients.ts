@@ -17,7 +17,7 @@ export const CHILD = fileURLToPath(new URL('./sdk-child.js', import.meta.url));
  * The SDK's own times are for users who would rather have an error; a machine that compiles beside the tests may take
  * longer for thousands of calls.
  */
-const PATIENT = { timeoutMs: 120_000, connectTimeoutMs: 120_000 } as const;
+export const PATIENT = { timeoutMs: 120_000, connectTimeoutMs: 120_000 } as const;
 
 /** A client whose calls end when they are answered, however busy the machine is; closed with the test. */
 export async function patient(t: ExecutionContext, servers: string | string[]): Promise<Client<BufferValue, Buffer>> {

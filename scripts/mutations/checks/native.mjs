@@ -34,6 +34,9 @@ function variables(program, sanitizer) {
   return { at, list: sanitizer === undefined ? common : [...common, `SAN=${sanitizer}`] };
 }
 
+/** By program, test and sanitizer: whether it passes without a mutation, which it must to prove anything. */
+const proofs = new Map();
+
 /** A copy of native/, in which what is needed is built when it is first needed; `at` is where. */
 export class NativeTree {
   #mutated;
@@ -50,9 +53,12 @@ export class NativeTree {
 
   /** The program that is named, with the mutation in it: where it is, or why there is none. */
   async build(mutation) {
-    const { program, sanitizer } = mutation.caughtBy;
     const path = join(this.at, mutation.file);
     this.#write(path, mutate(this.#original(path), mutation));
+    return await this.#make(mutation.caughtBy);
+  }
+
+  async #make({ program, sanitizer }) {
     const { at, list } = variables(program, sanitizer);
     const native = join(this.at, 'native');
     const folder = readdirSync(join(native, 'test')).find((name) =>
@@ -69,19 +75,16 @@ export class NativeTree {
   /** What caught it, or why nothing did. */
   async check(mutation) {
     const { program, test, sanitizer, runs = 1 } = mutation.caughtBy;
+    const fault = await this.#fault(mutation.caughtBy);
+    if (fault !== undefined) return { why: fault };
     const { target, why } = await this.build(mutation);
     if (why !== undefined) return { why };
     let seed = SEED;
-    const once = () =>
-      run(target, [], join(this.at, 'native'), {
-        FARKV_TEST: test,
-        FARKV_SEED: String(seed),
-        FARKV_PATIENCE_MS: String(PATIENCE_MS),
-      });
+    const once = () => this.#run(target, test, seed, PATIENCE_MS);
     let { code, signal, output, late } = await once();
     while (code === 0 && ++seed < SEED + runs) ({ code, signal, output, late } = await once());
     if (late) return { why: 'ran for too long' };
-    if (code === 0) return { why: / 0 tests/.test(output) ? `there is no test ${test}` : 'the test passes' };
+    if (code === 0) return { why: 'the test passes' };
     if (output.includes(` ${test}: failed: `)) return { caught: `${program}_test.c: ${test}` };
     if (output.includes('farkv: broken invariant at'))
       return { caught: `${program}_test.c: ${test} (an invariant of the product)` };
@@ -90,10 +93,38 @@ export class NativeTree {
     return { why: `the test ends by ${signal ?? code}, not on a check` };
   }
 
+  /** Why the test cannot catch anything: it does not pass as the sources are. */
+  async #fault(caughtBy) {
+    const { program, test, sanitizer } = caughtBy;
+    const key = `${program} ${test} ${sanitizer}`;
+    if (!proofs.has(key)) proofs.set(key, this.#proof(caughtBy));
+    return await proofs.get(key);
+  }
+
+  async #proof(caughtBy) {
+    this.#restore();
+    const { target, why } = await this.#make(caughtBy);
+    if (why !== undefined) return why;
+    const { code, output } = await this.#run(target, caughtBy.test, SEED);
+    if (/ 0 tests/.test(output)) return `there is no test ${caughtBy.test}`;
+    return code === 0 ? undefined : `${caughtBy.test} fails without the mutation, too`;
+  }
+
+  #run(target, test, seed, patienceMs) {
+    const env = { FARKV_TEST: test, FARKV_SEED: String(seed) };
+    if (patienceMs !== undefined) env.FARKV_PATIENCE_MS = String(patienceMs);
+    return run(target, [], join(this.at, 'native'), env);
+  }
+
+  #restore() {
+    if (this.#mutated !== undefined) this.#write(this.#mutated.path, this.#mutated.source);
+    this.#mutated = undefined;
+  }
+
   /** The source without the mutation before, which is taken back. */
   #original(path) {
     if (this.#mutated?.path !== path) {
-      if (this.#mutated !== undefined) this.#write(this.#mutated.path, this.#mutated.source);
+      this.#restore();
       this.#mutated = { path, source: readFileSync(path, 'utf8') };
     }
     return this.#mutated.source;

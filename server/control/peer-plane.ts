@@ -19,7 +19,7 @@ import { Incoming } from '../../net/incoming.js';
 import { Outbox } from '../../net/outbox.js';
 import { Turns } from '../../net/turns.js';
 import { auditCall, credentialEnded, limitedAudit, loginFailed, type Who } from '../audit.js';
-import { describeError, type Log, type RateLimitedLog } from '../log.js';
+import { describeError, RateLimitedLog, type Log } from '../log.js';
 import type { RecentAddresses } from './addresses.js';
 import type { Access, Credentials, Identity } from './auth.js';
 import { CALLS_MAX, PEER_CONNECTIONS, PEER_OUTBOX, PEER_TURN } from './bounds.js';
@@ -50,6 +50,7 @@ export class PeerPlane {
   readonly #options: PeerPlaneOptions;
   readonly #shared: Shared = { turns: new Turns(PEER_TURN), outbox: new Outbox(PEER_OUTBOX) };
   readonly #refusals: RateLimitedLog;
+  readonly #faults: RateLimitedLog;
   readonly #logins: Logins;
   readonly #standing: Standing;
   #admitted = 0;
@@ -57,6 +58,7 @@ export class PeerPlane {
   constructor(options: PeerPlaneOptions) {
     this.#options = options;
     this.#refusals = limitedAudit(options.log);
+    this.#faults = new RateLimitedLog((text) => options.log.warn(text));
     this.#logins = options.logins ?? new Logins();
     this.#standing = new Standing(options.wallMs);
   }
@@ -105,9 +107,11 @@ export class PeerPlane {
           if (error === undefined) return;
           const { cause } = error;
           const fault = error.code === 'ERR_INTERNAL' && cause instanceof Error;
-          log[fault ? 'error' : 'debug'](
-            `a connection of ${peer?.from ?? 'a stranger'} is closed: ${fault ? (cause.stack ?? cause.message) : describeError(error)}`,
-          );
+          const text = `a connection of ${peer?.from ?? 'a stranger'} is closed: ${fault ? (cause.stack ?? cause.message) : describeError(error)}`;
+          if (fault) log.error(text);
+          // Of a server that was let in: it is faulty, or somebody else has its credential.
+          else if (error.code === 'ERR_PROTOCOL' && peer?.access === 'peer') this.#faults.say(text);
+          else log.debug(text);
         },
         drained: () => undefined,
       },

@@ -92,7 +92,9 @@ export class PeerPlane {
           }
           this.#options.known.add(guest.source);
           guest.admitted();
-          incoming.welcome(fields, PEER_FRAME_LIMITS);
+          // One that asks for its place is told nothing that opens anything.
+          const { serverId, clusterId } = fields;
+          incoming.welcome(arrived.access === 'joiner' ? { serverId, clusterId } : fields, PEER_FRAME_LIMITS);
         },
         refused: (message, code) => {
           const { remote } = incoming.connection;

@@ -120,6 +120,14 @@ test('a server that does not name its data directory is turned away', (t) => {
   t.throws(() => make().peers.arrives(nameless), refused('ERR_PROTOCOL', /does not name/));
 });
 
+test('nobody takes the name of a known server before this one has read its log', (t) => {
+  const { peers } = make({
+    known: ['s1', 's2', 's3'].map((id) => ({ ...known(id), instance: instance(Number(id[1])) })),
+  });
+  t.throws(() => peers.arrives(hello({ instance: instance(7) })), refused('ERR_DATA_DIR', /another data directory/));
+  t.notThrows(() => peers.arrives(hello()));
+});
+
 test('a server that lost its data directory is turned away: as long as this one lives, and by what the metadata remembers', (t) => {
   const { peers } = make();
   peers.arrives(hello());

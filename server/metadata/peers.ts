@@ -301,8 +301,9 @@ export class Peers {
   #sameDirectory(peer: string, instance: string | undefined): void {
     if (instance === undefined) throw new FarkvError('ERR_PROTOCOL', `${peer} does not name its data directory`);
     const state = this.#options.state();
+    // What this server knew when it ended holds until it has read its log: nobody takes a name in between.
     const known =
-      state.servers.find((s) => s.id === peer)?.instance ??
+      this.servers.find((s) => s.id === peer)?.instance ??
       state.members.get(peer)?.instance ??
       this.#instances.get(peer);
     if (known === undefined) this.#instances.set(peer, instance);

@@ -71,9 +71,12 @@ export const mutations = [
   ...inFile('server/control/peer-plane.ts', [
     [
       'join tokens: guesses cost no time',
-      { test: 'server/control/peer-plane.test.ts', title: 'wrong join tokens make their address wait, and no other' },
-      'this.#logins.wrong(guesses);',
-      '',
+      {
+        test: 'server/control/peer-plane.test.ts',
+        title: 'wrong join tokens make their address wait, no other, and no right one',
+      },
+      'const waitMs = logins.wrong(guesses);',
+      'const waitMs = 0 * logins.wrong(guesses);',
     ],
   ]),
   // ---------------------------------------------------------------- audit
@@ -81,8 +84,34 @@ export const mutations = [
     [
       'audit: a join token is written',
       { test: 'server/audit.test.ts', title: 'no secret and nothing unforeseen of a call is written' },
-      "joinToken(createHash('sha256').update(token, 'utf8').digest('hex'))",
+      '{ joinToken: digitsOf(token) }',
       '{ joinToken: token }',
+    ],
+    [
+      "audit: a directory's number is written",
+      { test: 'server/audit.test.ts', title: 'no secret and nothing unforeseen of a call is written' },
+      '{ directory: digitsOf(instance) }',
+      '{ directory: instance }',
+    ],
+    [
+      'audit: what succeeded is left out among failures',
+      {
+        test: 'server/audit.test.ts',
+        title:
+          'what succeeded is written beside any number of failures, and failures of one kind leave room for another',
+      },
+      "if (fields?.result === 'ok') {",
+      "if (fields?.result === '') {",
+    ],
+    [
+      'audit: failures of one kind take the places of others',
+      {
+        test: 'server/audit.test.ts',
+        title:
+          'what succeeded is written beside any number of failures, and failures of one kind leave room for another',
+      },
+      "const kind = fields?.event ?? '';",
+      "const kind = '';",
     ],
     [
       'audit: what others say ends up in lines of its own',

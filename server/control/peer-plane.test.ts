@@ -8,6 +8,7 @@ import { RecentAddresses } from './addresses.js';
 import { Credentials } from './auth.js';
 import { Handshakes, type HandshakesOptions } from './handshakes.js';
 import { Listener } from './listener.js';
+import { Logins } from './logins.js';
 import { PeerPlane } from './peer-plane.js';
 
 const RATE = { perSecond: 1000, burst: 1000 } as const;
@@ -48,6 +49,7 @@ async function rig(
         ? Promise.reject(new FarkvError('ERR_UNAUTHORIZED', 'the join token is wrong'))
         : Promise.resolve({ access, method, from }),
     known: new RecentAddresses(10),
+    logins: new Logins(() => 0),
     log: new Log('error', () => undefined),
   });
   const listener = await Listener.open({
@@ -95,15 +97,16 @@ test('a server that asks for its place may do nothing else', async (t) => {
   t.deepEqual(arrivals, ['s2']);
 });
 
-test('wrong join tokens make their address wait, and no other', async (t) => {
+test('wrong join tokens make their address wait, no other, and no right one', async (t) => {
   const { port } = await rig(t);
   const call = async (args: unknown, from?: string): Promise<Frame | undefined> => {
     const one = new Raw(t, port, from).say(peer({ join: true }), { t: 'call', id: 1, method: 'join', args });
     return (await one.got(2)).at(-1);
   };
   for (let i = 0; i < 10; i++) t.like(await call('guess'), { ok: false, code: 'ERR_UNAUTHORIZED' });
-  t.like(await call('right'), { ok: false, code: 'ERR_BUSY' });
-  t.like(await call('right', '127.0.0.9'), { ok: true });
+  t.like(await call('guess'), { ok: false, code: 'ERR_BUSY' });
+  t.like(await call('guess', '127.0.0.9'), { ok: false, code: 'ERR_UNAUTHORIZED' });
+  t.like(await call('right'), { ok: true });
 });
 
 test('nobody but a server with the token of servers is let in', async (t) => {

@@ -18,7 +18,7 @@ import type { Shared } from '../../net/connection.js';
 import { Incoming } from '../../net/incoming.js';
 import { Outbox } from '../../net/outbox.js';
 import { Turns } from '../../net/turns.js';
-import { auditCall, credentialEnded, limitedAudit, loginFailed, type Who } from '../audit.js';
+import { auditCall, credentialEnded, limitedAudit, loginFailed, type AuditLines, type Who } from '../audit.js';
 import { describeError, RateLimitedLog, type Log } from '../log.js';
 import type { RecentAddresses } from './addresses.js';
 import type { Access, Credentials, Identity } from './auth.js';
@@ -49,7 +49,7 @@ export interface PeerPlaneOptions {
 export class PeerPlane {
   readonly #options: PeerPlaneOptions;
   readonly #shared: Shared = { turns: new Turns(PEER_TURN), outbox: new Outbox(PEER_OUTBOX) };
-  readonly #refusals: RateLimitedLog;
+  readonly #refusals: AuditLines;
   readonly #faults: RateLimitedLog;
   readonly #logins: Logins;
   readonly #standing: Standing;
@@ -169,15 +169,11 @@ export class PeerPlane {
     const guesses = `${source} join`;
     let outcome: ErrorCode | 'ok' = 'ok';
     try {
-      const waitMs = access === 'joiner' ? this.#logins.waitMs(guesses) : 0;
-      if (waitMs > 0)
-        throw new FarkvError('ERR_BUSY', `too many wrong join tokens: the next is looked at in ${waitMs} ms`);
       const result = await this.#options.call(access, call.method, call.args, from);
       connection.send({ t: 'answer', id: call.id, ok: true, result });
-    } catch (error) {
+    } catch (cause) {
+      const error = access === 'joiner' ? braked(this.#logins, guesses, cause) : cause;
       outcome = error instanceof FarkvError ? error.code : 'ERR_INTERNAL';
-      if (access === 'joiner' && error instanceof FarkvError && error.code === 'ERR_UNAUTHORIZED')
-        this.#logins.wrong(guesses);
       if (!(error instanceof FarkvError)) this.#options.log.error(`${call.method} failed: ${describeError(error)}`);
       connection.send(
         error instanceof FarkvError
@@ -190,6 +186,18 @@ export class PeerPlane {
       calls.end();
     }
   }
+}
+
+/** What a joiner is told: after too many wrong join tokens of its address, that it has to wait. A right one does not. */
+function braked(logins: Logins, guesses: string, error: unknown): unknown {
+  if (!(error instanceof FarkvError) || error.code !== 'ERR_UNAUTHORIZED') return error;
+  const waitMs = logins.wrong(guesses);
+  return waitMs === 0
+    ? error
+    : new FarkvError(
+        'ERR_BUSY',
+        `too many wrong join tokens from this address: the next is told wrong in ${waitMs} ms`,
+      );
 }
 
 /** Who is at the other end. */

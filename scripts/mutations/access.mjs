@@ -59,6 +59,16 @@ export const mutations = [
       'Object.hasOwn(checks, method)',
     ],
     [
+      'join tokens: each guess becomes an entry of the log',
+      {
+        test: 'server/admin-calls.test.ts',
+        title:
+          'of join tokens that nobody has made only so many become entries of the log, and one that was made always does',
+      },
+      '!context.mayGuess())',
+      'context.mayGuess === undefined)',
+    ],
+    [
       'join tokens: a server joins without one',
       {
         test: 'test/integration/join-token.long.test.ts',

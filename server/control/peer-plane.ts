@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import {
+  JOINER_FRAME_LIMITS,
   MESSAGE_MAX,
   PEER_FRAME_LIMITS,
   printable,
@@ -22,7 +23,7 @@ import { auditCall, credentialEnded, limitedAudit, loginFailed, type AuditLines,
 import { describeError, RateLimitedLog, type Log } from '../log.js';
 import type { RecentAddresses } from './addresses.js';
 import type { Access, Credentials, Identity } from './auth.js';
-import { CALLS_MAX, PEER_CONNECTIONS, PEER_OUTBOX, PEER_TURN } from './bounds.js';
+import { CALLS_MAX, JOINER_VISIT, JOINS_AT_ONCE, PEER_CONNECTIONS, PEER_OUTBOX, PEER_TURN } from './bounds.js';
 import type { Guest } from './listener.js';
 import { identify, Logins } from './logins.js';
 import { Standing, type Stander } from './standing.js';
@@ -54,6 +55,8 @@ export class PeerPlane {
   readonly #logins: Logins;
   readonly #standing: Standing;
   #admitted = 0;
+  /** Joins that are being answered. */
+  #joins = 0;
 
   constructor(options: PeerPlaneOptions) {
     this.#options = options;
@@ -68,7 +71,10 @@ export class PeerPlane {
     let stander: Stander | undefined;
     let calls = 0;
     const { log, handshakeMs } = this.#options;
-    const answered = { begin: () => (calls += 1) <= CALLS_MAX, end: () => (calls -= 1) };
+    const answered = {
+      begin: () => (calls += 1) <= (peer?.access === 'peer' ? CALLS_MAX : 1),
+      end: () => (calls -= 1),
+    };
     const incoming: Incoming = new Incoming(
       socket,
       handshakeMs,
@@ -85,16 +91,20 @@ export class PeerPlane {
             access: hello.join === true ? 'joiner' : 'peer',
           };
           peer = arrived;
-          this.#admitted += 1;
+          if (arrived.access === 'peer') this.#admitted += 1;
           if (lapsed !== undefined) {
             stander = { lapsed, end: (why) => this.#end(incoming, arrived, why) };
             this.#standing.add(stander);
           }
+          if (arrived.access === 'joiner') {
+            // Until its join token is found to be good it is a stranger, and is told nothing that opens anything.
+            const { serverId, clusterId } = fields;
+            incoming.welcome({ serverId, clusterId }, JOINER_FRAME_LIMITS, JOINER_VISIT);
+            return;
+          }
           this.#options.known.add(guest.source);
           guest.admitted();
-          // One that asks for its place is told nothing that opens anything.
-          const { serverId, clusterId } = fields;
-          incoming.welcome(arrived.access === 'joiner' ? { serverId, clusterId } : fields, PEER_FRAME_LIMITS);
+          incoming.welcome(fields, PEER_FRAME_LIMITS);
         },
         refused: (message, code) => {
           const { remote } = incoming.connection;
@@ -104,7 +114,7 @@ export class PeerPlane {
           if (peer !== undefined) this.#frame(frame, peer, incoming, answered);
         },
         closed: (error) => {
-          if (peer !== undefined) this.#admitted -= 1;
+          if (peer?.access === 'peer') this.#admitted -= 1;
           if (stander !== undefined) this.#standing.remove(stander);
           if (error === undefined) return;
           const { cause } = error;
@@ -139,7 +149,7 @@ export class PeerPlane {
         'ERR_UNAUTHORIZED',
         `the certificate is one of ${certified}, not of ${hello.from ?? 'nobody'}`,
       );
-    if (this.#admitted >= PEER_CONNECTIONS)
+    if (hello.join !== true && this.#admitted >= PEER_CONNECTIONS)
       throw new FarkvError('ERR_BUSY', `there are ${PEER_CONNECTIONS} connections of servers`);
     arrives(hello);
     return { serverId, clusterId: state().clusterId, instance, identity };
@@ -154,6 +164,8 @@ export class PeerPlane {
         break;
       case 'call':
         if (calls.begin()) void this.#answer(frame, peer, connection, calls);
+        else if (peer.access === 'joiner')
+          throw new FarkvError('ERR_PROTOCOL', 'a second call of a server that asks for its place');
         else {
           calls.end();
           connection.send(failure(frame, 'ERR_BUSY', `more than ${CALLS_MAX} calls at once`));
@@ -168,19 +180,26 @@ export class PeerPlane {
     const { access, from, source } = peer;
     const guesses = `${source} join`;
     let outcome: ErrorCode | 'ok' = 'ok';
+    const answer = (frame: Frame): void => {
+      if (access === 'joiner') connection.end(frame);
+      else connection.send(frame);
+    };
     try {
+      if (access === 'joiner' && (this.#joins += 1) > JOINS_AT_ONCE)
+        throw new FarkvError('ERR_BUSY', `${JOINS_AT_ONCE} servers are joining: ask again`);
       const result = await this.#options.call(access, call.method, call.args, from);
-      connection.send({ t: 'answer', id: call.id, ok: true, result });
+      answer({ t: 'answer', id: call.id, ok: true, result });
     } catch (cause) {
       const error = access === 'joiner' ? braked(this.#logins, guesses, cause) : cause;
       outcome = error instanceof FarkvError ? error.code : 'ERR_INTERNAL';
       if (!(error instanceof FarkvError)) this.#options.log.error(`${call.method} failed: ${describeError(error)}`);
-      connection.send(
+      answer(
         error instanceof FarkvError
           ? failure(call, error.code, error.message)
           : failure(call, 'ERR_INTERNAL', 'the server failed'),
       );
     } finally {
+      if (access === 'joiner') this.#joins -= 1;
       const fields = access === 'joiner' ? auditCall(peer.who, call.method, call.args, outcome, from) : undefined;
       if (fields !== undefined) this.#refusals.say('', fields);
       calls.end();

@@ -331,7 +331,10 @@ test('while tokens are exchanged, a server that is refused with one shows the ne
     t.deepEqual(outcast, [], 'one refused token is no refusal');
   }
 
-  const refusedWithAll = make({ known: [known('s1'), known('s2', await fakePeer(t, wants('newest', rejected)))], tokens });
+  const refusedWithAll = make({
+    known: [known('s1'), known('s2', await fakePeer(t, wants('newest', rejected)))],
+    tokens,
+  });
   t.teardown(() => refusedWithAll.peers.close());
   refusedWithAll.peers.start();
   await refusedWithAll.until(() => refusedWithAll.outcast.length > 0);

@@ -43,9 +43,11 @@ const REFUSAL_MAX = 16 << 10;
 export class Incoming {
   readonly connection: Connection;
   readonly #handlers: IncomingHandlers;
-  readonly #deadline: Deadline;
+  #deadline: Deadline;
   #version = 0;
   #welcomed = false;
+  /** Frames that may still come. */
+  #left = Infinity;
 
   constructor(socket: Socket, handshakeMs: number, handlers: IncomingHandlers, shared?: Shared) {
     this.#handlers = handlers;
@@ -64,9 +66,22 @@ export class Incoming {
     this.connection.setLimits(HELLO_FRAME_LIMITS, REFUSAL_MAX);
   }
 
-  /** The other end is let in, and may send as much as `limits` say. */
-  welcome(fields: WelcomeFields, limits: FrameLimits = CLIENT_FRAME_LIMITS): void {
+  /**
+   * The other end is let in, and may send as much as `limits` say; `visit`: so many frames, pings among them, and no
+   * longer than that.
+   */
+  welcome(
+    fields: WelcomeFields,
+    limits: FrameLimits = CLIENT_FRAME_LIMITS,
+    visit?: { readonly frames: number; readonly ms: number },
+  ): void {
     this.#welcomed = true;
+    if (visit !== undefined) {
+      this.#left = visit.frames;
+      this.#deadline = new Deadline(visit.ms, () =>
+        this.connection.close(new FarkvError('ERR_TIMEOUT', 'this connection was for one call, and is over')),
+      );
+    }
     this.connection.setLimits(limits);
     this.connection.send({ t: 'welcome', ok: true, version: this.#version, ...fields });
   }
@@ -74,7 +89,11 @@ export class Incoming {
   #received(frame: Frame): void {
     if (!this.#welcomed) {
       this.#arrives(frame);
-    } else if (frame.t === 'ping') {
+      return;
+    }
+    this.#left -= 1;
+    if (this.#left < 0) throw new FarkvError('ERR_PROTOCOL', 'more frames than a visit has');
+    if (frame.t === 'ping') {
       if (this.connection.backlog <= PONGS_UNREAD) this.connection.send({ t: 'pong', id: frame.id });
     } else {
       this.#handlers.frame(frame);

@@ -72,7 +72,7 @@ wait "$server" || { cat "$top/server.log"; fail "the server ended with $?"; }
 kill "$watcher" 2> /dev/null || true
 say 'a server ran as farkv, said READY=1 and STOPPING=1, and ended with 0'
 
-as_farkv farkv secrets init /etc/farkv/secrets > /dev/null
+as_farkv farkv secrets init /etc/farkv/secrets --server s1 > /dev/null
 inside dpkg -r farkv > /dev/null
 inside test -f /etc/farkv/server.yaml || fail 'removal deletes the configuration'
 inside dpkg -P farkv > /dev/null 2>&1

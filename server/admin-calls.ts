@@ -6,7 +6,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { FarkvError } from '../core/errors.js';
 import { checkAddresses, memberId, policyShape, SHARDS_MAX, shardNumber } from '../core/metadata/check-state.js';
-import { JOIN_TOKEN_TTL_MAX_MS } from '../core/metadata/join-tokens.js';
+import { isKnown, JOIN_TOKEN_TTL_MAX_MS } from '../core/metadata/join-tokens.js';
 import type { Command } from '../core/metadata/commands.js';
 import { usable } from '../core/metadata/leader-policy.js';
 import type { Policy } from '../core/metadata/state.js';
@@ -34,6 +34,8 @@ export interface AdminContext {
   readonly nowMs: () => number;
   /** A server that comes must show a join token. */
   readonly joinTokens: boolean;
+  /** Whether one more join token that this server does not know may become an entry of the log now. */
+  readonly mayGuess: () => boolean;
   /** This server answers changes before its disk has them, so it stays alone; 0: it does not. */
   readonly syncMs: number;
 }
@@ -98,6 +100,12 @@ export async function answerJoin(context: AdminContext, id: string, args: unknow
         'a server that joins shows a join token: make one with farkv join-token create, and start it with --join-token-file',
       );
     const shown = token === undefined ? {} : { token: hashOf(token), atMs: Date.now() };
+    const { state } = context.driver;
+    if (context.joinTokens && !isKnown(state, shown.token ?? '', shown.atMs ?? 0) && !context.mayGuess())
+      throw new FarkvError(
+        'ERR_BUSY',
+        'too many servers have shown join tokens that this server does not know: the next is looked at in a second',
+      );
     // The same number as that server's data directory gives (data-directory.ts).
     const outcome = await context.propose(
       { t: 'server-add', id, raftId: raftIdOf(`${id}/${instance}`), instance, control, peer, ...shown },

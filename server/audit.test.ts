@@ -1,5 +1,5 @@
 import test from 'ava';
-import { auditCall, limitedAudit, loginFailed } from './audit.js';
+import { auditCall, credentialEnded, limitedAudit, loginFailed } from './audit.js';
 import { Log, type LogFields } from './log.js';
 
 const WHO = { role: 'operator', name: 'alice', address: '10.0.0.1:5' } as const;
@@ -21,9 +21,11 @@ test('no secret and nothing unforeseen of a call is written', (t) => {
   const hash = 'ab'.repeat(32);
   const made = auditCall(WHO, 'join-token-add', { hash, ttlMs: 5 }, 'ok');
   t.like(made, { ttlMs: 5, joinToken: 'abababab' });
-  const shown = auditCall({ ...WHO, role: 'peer' }, 'join', { instance: '0a', token: 'a secret' }, 'ok', 's4');
-  t.like(shown, { server: 's4', instance: '0a', joinToken: /^[0-9a-f]{8}$/.exec(String(shown?.joinToken))?.[0] });
+  const shown = auditCall({ ...WHO, role: 'peer' }, 'join', { instance: '0a0b0c0d', token: 'a secret' }, 'ok', 's4');
+  t.like(shown, { server: 's4', joinToken: /^[0-9a-f]{8}$/.exec(String(shown?.joinToken))?.[0] });
+  t.regex(String(shown?.directory), /^[0-9a-f]{8}$/);
   t.false(JSON.stringify([made, shown]).includes('a secret'));
+  t.false(JSON.stringify(shown).includes('0a0b0c0d'));
   t.false(JSON.stringify(made).includes(hash));
   for (const args of [undefined, null, 7, 'text', [], { id: { deep: 'x' } }, { id: 'a\nb' }])
     t.notRegex(JSON.stringify(auditCall(WHO, 'member-remove', args, 'ERR_PROTOCOL')), /deep|\\n|text/);
@@ -38,4 +40,23 @@ test('failed logins are written so often and then counted, whatever they say', (
   t.is(written.length, 20);
   t.like(written[0], { event: 'login-failed', address: '10.0.0.1:5', as: 'client' });
   t.regex(String(written[0]?.reason), /^wrong x{100,300}$/);
+});
+
+test('what succeeded is written beside any number of failures, and failures of one kind leave room for another', (t) => {
+  const written: LogFields[] = [];
+  const lines = limitedAudit(new Log('error', (_, __, fields) => fields !== undefined && written.push(fields)));
+  const joiner = { ...WHO, role: 'joiner' } as const;
+  for (let i = 0; i < 100; i++) {
+    lines.say('', loginFailed('ERR_UNAUTHORIZED', '10.0.0.1:5', 'peer', 'wrong'));
+    lines.say('', auditCall(joiner, 'join', {}, 'ERR_UNAUTHORIZED', 's9'));
+    lines.say('a connection was refused');
+  }
+  lines.say('', auditCall(joiner, 'join', {}, 'ok', 's4'));
+  lines.say('', credentialEnded(WHO, 'its certificate has expired'));
+  const of = (event: string, result?: string): number =>
+    written.filter((one) => one.event === event && one.result === result).length;
+  t.is(of('login-failed'), 20);
+  t.is(of('join', 'ERR_UNAUTHORIZED'), 20);
+  t.is(of('join', 'ok'), 1);
+  t.is(of('credential-ended'), 1);
 });

@@ -3,9 +3,11 @@
  * the token's file, and the address. What: calls that change the cluster, joins, failed logins, connections that ended
  * with their credential.
  *
- * No secret gets into a line: of a call's arguments those that are named here, of a token the first digits of its hash.
- * Bounded: what strangers and joiners can cause is written 20 times in 10 s, then counted. Calls of operators are all
- * written, so they are slowed down (AUDITED_CALLS).
+ * No secret gets into a line: of a call's arguments those that are named here, of a token and of a directory's number the
+ * first digits of the hash.
+ * Bounded: failures that strangers and joiners can cause are written 20 times in 10 s of each kind, then counted. What
+ * succeeded and changes something is always written: joins, which need a token each, and calls of operators, which are
+ * slowed down for that (AUDITED_CALLS).
  */
 import { createHash } from 'node:crypto';
 import type { ErrorCode } from '../core/errors.js';
@@ -20,7 +22,7 @@ export interface Who {
   readonly address: string;
 }
 
-/** Digits of a join token's hash: they tell tokens apart. */
+/** Digits of the hash of a join token or of a directory's number: they tell these apart. */
 const HASH_DIGITS = 8;
 const TEXT_MAX = 300;
 
@@ -35,10 +37,11 @@ const CALLS: Readonly<Record<string, readonly string[]>> = {
   'tickets-revoke': ['client', 'tenant'],
   'join-token-add': ['ttlMs'],
   'replication-set': ['tenant', 'level', 'replicas', 'minInSync', 'onLoss'],
-  join: ['instance'],
+  join: [],
 };
 
-const joinToken = (hash: string): { readonly joinToken: string } => ({ joinToken: hash.slice(0, HASH_DIGITS) });
+const digitsOf = (secret: string): string =>
+  createHash('sha256').update(secret, 'utf8').digest('hex').slice(0, HASH_DIGITS);
 
 /** Whether a call changes something, so that the audit has a line of it. */
 export function isAudited(method: string): boolean {
@@ -61,7 +64,7 @@ export function auditCall(
     if (typeof value === 'number' || typeof value === 'boolean') named.push([name, value]);
     else if (typeof value === 'string') named.push([name, printable(value, TEXT_MAX)]);
   }
-  const { hash, token } = given;
+  const { hash, token, instance } = given;
   return {
     event: method,
     role: who.role,
@@ -69,10 +72,12 @@ export function auditCall(
     address: who.address,
     ...(server === undefined ? {} : { server: printable(server, TEXT_MAX) }),
     ...Object.fromEntries(named),
-    ...(method === 'join-token-add' && typeof hash === 'string' ? joinToken(printable(hash, TEXT_MAX)) : {}),
-    ...(method === 'join' && typeof token === 'string'
-      ? joinToken(createHash('sha256').update(token, 'utf8').digest('hex'))
+    ...(method === 'join-token-add' && typeof hash === 'string'
+      ? { joinToken: printable(hash.slice(0, HASH_DIGITS), TEXT_MAX) }
       : {}),
+    // Whoever knows a directory's number can say that it is that server.
+    ...(method === 'join' && typeof instance === 'string' ? { directory: digitsOf(instance) } : {}),
+    ...(method === 'join' && typeof token === 'string' ? { joinToken: digitsOf(token) } : {}),
     result,
   };
 }
@@ -102,7 +107,32 @@ export function watchCredentials(log: Log): (file: string) => WatchOptions {
   });
 }
 
-/** Lines that others cause: with fields they are of the audit, without lines of level info. */
-export function limitedAudit(log: Log): RateLimitedLog {
-  return new RateLimitedLog((text, fields) => (fields === undefined ? log.info(text) : log.audit(fields)));
+export interface AuditLines {
+  readonly say: (text: string, fields?: LogFields) => void;
+}
+
+/**
+ * Lines that others cause: with fields they are of the audit, without lines of level info. Lines of one kind do not take
+ * the places of another's, and what succeeded is never left out.
+ */
+export function limitedAudit(log: Log): AuditLines {
+  const kinds = new Map<string, RateLimitedLog>();
+  const linesOf = (kind: string): RateLimitedLog =>
+    new RateLimitedLog((text, fields) => {
+      if (fields === undefined) log.info(text);
+      else log.audit(fields.event === 'omitted' ? { ...fields, of: kind } : fields);
+    });
+  return {
+    say: (text, fields) => {
+      if (fields?.result === 'ok') {
+        log.audit(fields);
+        return;
+      }
+      // Events are those that this file names: there are few.
+      const kind = fields?.event ?? '';
+      const lines = kinds.get(kind) ?? linesOf(kind);
+      kinds.set(kind, lines);
+      lines.say(text, fields);
+    },
+  };
 }

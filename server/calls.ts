@@ -7,7 +7,7 @@ import { tooEarly } from '../core/metadata/format.js';
 import { bytes, record } from '../core/protocol/check.js';
 import { COMMAND_LIMITS } from '../core/protocol/index.js';
 import type { MetadataDriver } from './metadata/driver.js';
-import type { Peers } from './metadata/peers.js';
+import type { Followed, Peers } from './metadata/peers.js';
 import { checkLeaseRequest, type LeaseGrantor } from './metadata/lease-grantor.js';
 import type { LeaderDuties } from './metadata/leader-duties.js';
 import { answerReset } from './shard-reset.js';
@@ -110,6 +110,12 @@ function leads({ driver, peers }: CallContext): Record<string, never> {
   return {};
 }
 
+/** Asked by a server that is told to have lost what it had acknowledged (metadata/driver.ts). */
+function follows({ driver, peers }: CallContext): Followed {
+  const leader = peers.idOf(driver.leader);
+  return { term: driver.status().term, ...(leader === undefined ? {} : { leader }) };
+}
+
 function noLeader(driver: CallContext['driver'], peers: CallContext['peers']): FarkvError {
   return new FarkvError('ERR_NO_LEADER', `the leader is ${peers.idOf(driver.leader) ?? 'not known'}`);
 }
@@ -131,6 +137,7 @@ export async function answerCall(
     if (method === 'node-status') return await nodeStatus(context);
     if (method === 'propose') return propose(context, args);
     if (method === 'leads') return leads(context);
+    if (method === 'follows') return follows(context);
     if (method === 'stays') return { stays: context.stays() };
     if (method === 'lease' && from !== undefined)
       return await context.grantor.ask(from, checkLeaseRequest(args, 'lease'));

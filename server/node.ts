@@ -27,6 +27,8 @@ import { checkTenants } from './config/tenants.js';
 import { formatHostPort, formatSize } from './config/units.js';
 import { isOpen, Tokens } from './control/auth.js';
 import { advertised } from './control/advertise.js';
+import { JOIN_GUESSES } from './control/bounds.js';
+import { Bucket } from './control/bucket.js';
 import { FrontThread } from './control/front-thread.js';
 import { accessOf } from './control/tickets.js';
 import type { Listener } from './control/listener.js';
@@ -279,12 +281,14 @@ export class FarkvNode {
     const { driver, peers, grantor, proposer, duties } = group;
     const { id, advertise, tls, syncMs } = this.#settings;
     const ports: { front?: FrontThread; peers?: Listener } = {};
+    const joinGuesses = new Bucket(JOIN_GUESSES, performance.now());
     const calls: CallContext = {
       ...{ id, driver, peers, grantor, syncMs },
       propose: (command, ms) => proposer.propose(command, ms),
       reset: (asked, accepted) => duties.reset(asked, accepted),
       nowMs: () => Number(this.#native.bootTimeNs()) / 1e6,
       joinTokens: !isOpen(this.#settings.access),
+      mayGuess: () => joinGuesses.take(performance.now()),
       stays: () => this.#stopping === undefined,
       own: async () => ({
         version: PACKAGE_VERSION,

@@ -23,6 +23,11 @@ export function addJoinToken(state: MetadataState, c: JoinTokenAdd): Reduced {
   return { ok: true, state: { ...state, joinTokens: [...others, { hash: c.hash, expiresMs: c.expiresMs }] } };
 }
 
+/** Whether this server knows of such a token; one that was made just now may not have come here yet. */
+export function isKnown({ joinTokens = [] }: Pick<MetadataState, 'joinTokens'>, hash: string, atMs: number): boolean {
+  return valid(joinTokens, atMs).some((one) => one.hash === hash);
+}
+
 /** The tokens that are left when this server has come; undefined when it showed one that is not good. */
 export function tokensAfter(state: MetadataState, { token, atMs = 0 }: ServerAdd): readonly JoinToken[] | undefined {
   const all = state.joinTokens ?? [];

@@ -126,6 +126,28 @@ export class MetadataMachine {
    * nothing then.
    */
   restore(bytes: Uint8Array): void {
+    const { saved, proposers } = this.#read(bytes);
+    this.#state = { ...saved, members: new Map(saved.members.map((m) => [m.id, m])) };
+    this.#proposers.clear();
+    for (const p of proposers) this.#proposers.set(p.proposer, { top: p.top, seen: BigInt(`0x${p.seen}`) });
+  }
+
+  /**
+   * Why `apply` or `restore` would find these bytes malformed; undefined: they would not. Bytes of a later version are
+   * not malformed: they stop this server where they count.
+   */
+  malformed(bytes: Uint8Array, as: 'entry' | 'snapshot'): string | undefined {
+    try {
+      if (as === 'entry') decodeProposal(bytes, this.#known);
+      else this.#read(bytes);
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof FarkvError)) throw error;
+      return error.code === 'ERR_PROTOCOL_VERSION' ? undefined : error.message;
+    }
+  }
+
+  #read(bytes: Uint8Array): { readonly saved: Saved; readonly proposers: ReturnType<typeof checkProposers> } {
     const value = fields(decodeValue(bytes, STATE_LIMITS), 'snapshot');
     const format = uint()(value.format, 'snapshot.format');
     if (format > this.#known) throw laterVersion('a snapshot', format, this.#known);
@@ -134,10 +156,7 @@ export class MetadataMachine {
       throw new FarkvError('ERR_PROTOCOL', 'malformed message: a snapshot of two formats');
     if ((saved.copySets?.length ?? 0) !== (format < FORMAT_COPIES ? 0 : saved.shards.length))
       throw new FarkvError('ERR_PROTOCOL', 'malformed message: not a copy set for each shard');
-    const proposers = checkProposers(value.proposers, 'snapshot.proposers');
-    this.#state = { ...saved, members: new Map(saved.members.map((m) => [m.id, m])) };
-    this.#proposers.clear();
-    for (const p of proposers) this.#proposers.set(p.proposer, { top: p.top, seen: BigInt(`0x${p.seen}`) });
+    return { saved, proposers: checkProposers(value.proposers, 'snapshot.proposers') };
   }
 }
 

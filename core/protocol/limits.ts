@@ -2,9 +2,10 @@
  * What a frame may cost before anything of it is believed. Checked on the raw bytes (frame.ts, scan.ts) before msgpackr
  * sees them.
  *
- * Four situations, four limits:
+ * Five situations, five limits:
  *   - to a server, from a connection whose hello is not yet accepted, and from clients that make no calls: one hello;
  *   - to a server, from clients and operators: small;
+ *   - from a server that asks for its place: one call with its addresses and a token;
  *   - between servers, after the hello was accepted: Raft appends and proposals, a few MiB;
  *   - to a client, from its server: the map. A map push is cut into frames of about MAP_FRAME_BYTES, one shard whole,
  *     so the larger limit is needed by a shard of many segments only.
@@ -21,6 +22,7 @@ export interface FrameLimits {
 }
 
 export const HELLO_FRAME_LIMITS: FrameLimits = { bytes: 2 << 10, depth: 4, elements: 64, stringBytes: 1536 };
+export const JOINER_FRAME_LIMITS: FrameLimits = { bytes: 16 << 10, depth: 6, elements: 512, stringBytes: 1536 };
 export const CLIENT_FRAME_LIMITS: FrameLimits = { bytes: 64 << 10, depth: 12, elements: 8192, stringBytes: 4096 };
 export const PEER_FRAME_LIMITS: FrameLimits = { bytes: 4 << 20, depth: 16, elements: 262_144, stringBytes: 4096 };
 export const SERVER_FRAME_LIMITS: FrameLimits = { bytes: 4 << 20, depth: 12, elements: 262_144, stringBytes: 4096 };

@@ -5,7 +5,6 @@
  * is of the leader's own term; older entries are committed by what follows them, never by counting. The leader counts
  * itself only as far as its own disk goes, so a lone voter reports nothing as committed that it has not persisted.
  */
-import { invariant } from './invariant.js';
 import { afterCommit } from './membership.js';
 import type { AppendAccept, AppendReject, HeartbeatReply, SnapshotReply } from './messages.js';
 import { quorumValue } from './quorum.js';
@@ -16,7 +15,6 @@ import { sendAll, sendAppend, sendChunks, sendTimeoutNow } from './sending.js';
 export function onAppendAccept(raft: Raft, m: AppendAccept): void {
   const progress = raft.progress.get(m.from);
   if (progress === undefined) return;
-  invariant(m.index <= raft.log.lastIndex, 'nobody acknowledges what this leader does not have');
   progress.active = true;
   const news = progress.accepted(m.index);
   if (progress.state === 'probe' && (news || progress.match === m.index)) {

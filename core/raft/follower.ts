@@ -7,6 +7,7 @@
  */
 import { present } from './invariant.js';
 import type { Append, Heartbeat, SnapshotChunk } from './messages.js';
+import { ImplausibleMessage } from './plausible.js';
 import type { Raft } from './raft.js';
 
 function accept(raft: Raft, to: number, index: number): void {
@@ -83,6 +84,8 @@ export function onSnapshotChunk(raft: Raft, m: SnapshotChunk): void {
     raft.send({ type: 'snapshot-reply', from: raft.id, to: m.from, term: raft.term, index, received });
     return;
   }
+  const why = raft.options.unreadable?.(whole.data);
+  if (why !== undefined) throw new ImplausibleMessage(`a snapshot that cannot be read: ${why}`);
   raft.restore(whole);
   accept(raft, m.from, index);
 }

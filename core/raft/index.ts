@@ -65,11 +65,12 @@
  *   if (storage.saveSnapshot(snapshot) === 'done') node.compact(snapshot, keepEntries);
  *   Followers that need what is gone are sent the snapshot in chunks, by this core.
  *
+ * ImplausibleMessage, out of step(), means that the message's sender breaks the rules; this member goes on. Any other
  * RaftInvariantError, out of any method, means that this member must stop.
  *
  * Files: node (the driver's view), raft (the state), step (a message's term, then its kind), election, sending and
  * acknowledgement (the leader's side), follower, membership, reads, log, progress, inflights, snapshot, quorum,
- * configuration, config-change, messages, check-message.
+ * configuration, config-change, messages, check-message, plausible.
  */
 export { bootstrapState, emptyState } from './bootstrap.js';
 export { checkRaftMessage, type CheckedMessage } from './check-message.js';
@@ -89,7 +90,9 @@ export type { ChangeRefusal, Proposed, ProposalRefusal, TransferRefusal } from '
 export type { RaftMessage } from './messages.js';
 export { RaftNode } from './node.js';
 export { DEFAULT_LIMITS, type RaftOptions, type RaftSettings } from './options.js';
+export { ImplausibleMessage, LostEntriesClaim } from './plausible.js';
 export type { RestoredState, Role } from './raft.js';
 export type { MemberProgress, RaftStatus, Ready } from './ready.js';
 export type { ReadRefusal, ReadState } from './reads.js';
 export type { Snapshot, SnapshotMeta } from './snapshot.js';
+export { TERMS_AT_ONCE } from './step.js';

@@ -3,8 +3,8 @@
  * answer wrongly, so it is thrown as an error that nobody is meant to catch but the top of the process, which stops.
  */
 export class RaftInvariantError extends Error {
-  constructor(message: string) {
-    super(`raft invariant broken: ${message}`);
+  constructor(readonly reason: string) {
+    super(`raft invariant broken: ${reason}`);
     this.name = 'RaftInvariantError';
   }
 }

@@ -179,13 +179,15 @@ export class RaftLog {
    * is not above `term`. Both sides use it to skip whole terms of a conflict in one exchange.
    */
   lastIndexNotAfter(index: number, term: number): { readonly index: number; readonly term: number } {
-    let at = Math.min(index, this.lastIndex);
-    while (at > this.#baseIndex) {
-      const here = present(this.termAt(at));
-      if (here <= term) return { index: at, term: here };
-      at--;
+    let low = this.#baseIndex;
+    let high = Math.max(low, Math.min(index, this.lastIndex));
+    // Terms do not fall. Other members choose what is asked for, so the log is not walked through.
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (present(this.termAt(middle)) <= term) low = middle;
+      else high = middle - 1;
     }
-    return { index: this.#baseIndex, term: this.#baseTerm };
+    return { index: low, term: present(this.termAt(low)) };
   }
 
   #push(entries: readonly Entry[]): void {

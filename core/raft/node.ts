@@ -75,7 +75,10 @@ export class RaftNode {
 
   // ---------------------------------------------------------------- input
 
-  /** A message that went through checkRaftMessage and is for this member. */
+  /**
+   * A message that went through checkRaftMessage and is for this member. Throws ImplausibleMessage, and takes nothing of
+   * it, when its sender breaks the rules of Raft.
+   */
   step(message: RaftMessage): void {
     step(this.#raft, message);
   }
@@ -173,6 +176,7 @@ export class RaftNode {
       abortedReads: reads.aborted,
     };
     raft.outbox = [];
+    raft.cameNearer = false;
     reads.states = [];
     reads.aborted = [];
     this.#outstanding = ready;

@@ -38,6 +38,8 @@ export interface RaftOptions {
   readonly snapshotWindow: number;
   /** A larger snapshot is not received. */
   readonly maxSnapshotBytes: number;
+  /** Why the state machine could not be made from these bytes of a snapshot; undefined: it can, or nobody asks. */
+  readonly unreadable?: (data: Uint8Array) => string | undefined;
 }
 
 const KIB = 1024;

@@ -59,6 +59,8 @@ export class Raft {
   uncommittedBytes = 0;
   /** The driver's disk took no more entries: nothing that needs new ones on disk is done. */
   storageFull = false;
+  /** The term was raised towards that of a message far ahead, since the last Ready (step.ts). */
+  cameNearer = false;
 
   /** Ticks since a leader was heard; leaders: since a quorum was last checked. */
   electionElapsed = 0;

@@ -57,6 +57,11 @@ export class ReadQueue {
     return this.early.length + this.waiting.length + this.asked.size >= this.limit;
   }
 
+  /** Leaders: what others ask for leaves room for the leader's own reads. */
+  get crowded(): boolean {
+    return this.early.length + this.waiting.length >= this.limit / 2;
+  }
+
   /** The term or the role changed: nobody is going to answer. */
   reset(): void {
     for (const read of [...this.early, ...this.waiting]) if (read.incarnation === 0) this.aborted.push(read.request);
@@ -95,7 +100,7 @@ export function requestRead(raft: Raft, ctx: number): ReadRefusal | undefined {
 }
 
 export function onReadIndexRequest(raft: Raft, m: ReadIndexRequest): void {
-  if (raft.role !== 'leader' || raft.reads.full || m.incarnation === OWN) return;
+  if (raft.role !== 'leader' || raft.reads.crowded || m.incarnation === OWN) return;
   enqueue(raft, { from: m.from, incarnation: m.incarnation, request: m.request });
 }
 

@@ -80,16 +80,17 @@ export class SnapshotReceiver {
   take(m: SnapshotChunk): { readonly received: number; readonly whole: Snapshot | undefined } {
     if (m.bytes > this.maxBytes) return { received: 0, whole: undefined };
     if (m.from !== this.#from || m.term !== this.#term || m.snapshot.index !== this.#index || m.bytes !== this.#bytes) {
-      // Nothing is allocated for a chunk out of the middle, so a stray one costs no memory.
+      // Nothing is kept of a chunk out of the middle, so a stray one costs no memory.
       if (m.offset !== 0) return { received: 0, whole: undefined };
       this.#from = m.from;
       this.#term = m.term;
       this.#index = m.snapshot.index;
       this.#bytes = m.bytes;
       this.#received = 0;
-      this.#data = new Uint8Array(m.bytes);
+      this.#data = NO_BYTES;
     }
     if (m.offset === this.#received && this.#received + m.chunk.length <= this.#bytes) {
+      this.#makeRoom(this.#received + m.chunk.length);
       this.#data.set(m.chunk, this.#received);
       this.#received += m.chunk.length;
     }
@@ -97,6 +98,14 @@ export class SnapshotReceiver {
     const whole = { meta: m.snapshot, data: this.#data };
     this.clear();
     return { received: m.bytes, whole };
+  }
+
+  /** Memory grows with what came, not with what was announced. */
+  #makeRoom(bytes: number): void {
+    if (bytes <= this.#data.length) return;
+    const before = this.#data;
+    this.#data = new Uint8Array(Math.min(this.#bytes, Math.max(bytes, 2 * before.length)));
+    this.#data.set(before);
   }
 
   clear(): void {

@@ -3,19 +3,36 @@
  *
  *   newer term   this member follows it, except for a pre-vote (which changes nothing) and for a request for a vote
  *                while it hears a leader (which is ignored)
+ *   far newer    this member comes nearer by TERMS_AT_ONCE and takes nothing else from the message: one member cannot
+ *                use the terms up, and one that is far behind, or among others that are, still gets there
  *   older term   ignored; a leader or candidate of the past is told the present term, so that one that went ahead of
  *                the others and came back is not stuck
+ *
+ * What its sender cannot know is refused (plausible.ts).
  */
 import { onAppendAccept, onAppendReject, onHeartbeatReply, onSnapshotReply } from './acknowledgement.js';
 import { hearsLeader, onTimeoutNow, onVoteReply, onVoteRequest } from './election.js';
 import { onAppend, onHeartbeat, onSnapshotChunk } from './follower.js';
 import type { RaftMessage } from './messages.js';
 import { invariant } from './invariant.js';
+import { checkPlausible } from './plausible.js';
 import type { Raft } from './raft.js';
 import { onReadIndexReply, onReadIndexRequest } from './reads.js';
 
+/**
+ * By so many terms a message brings this member on; at one election a second, those of 18 hours. One such step is taken
+ * between two writes to the disk.
+ */
+export const TERMS_AT_ONCE = 2 ** 16;
+
+/** Throws ImplausibleMessage (plausible.ts), having taken nothing from the message. */
 export function step(raft: Raft, m: RaftMessage): void {
   invariant(m.to === raft.id, 'a message goes to its receiver');
+  if (m.term - raft.term > TERMS_AT_ONCE) {
+    comeNearer(raft, m);
+    return;
+  }
+  if (m.term >= raft.term) checkPlausible(raft, m);
   if (m.term > raft.term) {
     if (!followNewerTerm(raft, m)) return;
   } else if (m.term < raft.term) {
@@ -68,6 +85,15 @@ export function step(raft: Raft, m: RaftMessage): void {
   }
 }
 
+function comeNearer(raft: Raft, m: RaftMessage): void {
+  if (m.type === 'pre-vote' || (m.type === 'pre-vote-reply' && m.granted)) return;
+  if (raft.cameNearer || (m.type === 'vote' && hearsLeader(raft, m))) return;
+  raft.becomeFollower(raft.term + TERMS_AT_ONCE, 0);
+  raft.cameNearer = true;
+  // Answered in kind while the distance is large: so it is made up for in round trips, not in elections.
+  raft.send({ type: 'stale', from: raft.id, to: m.from, term: raft.term });
+}
+
 /** False: the message is to be ignored. */
 function followNewerTerm(raft: Raft, m: RaftMessage): boolean {
   switch (m.type) {
@@ -98,13 +124,15 @@ function answerOlderTerm(raft: Raft, m: RaftMessage): void {
     case 'pre-vote':
       raft.send({ type: 'pre-vote-reply', from: raft.id, to: m.from, term: raft.term, granted: false });
       return;
+    case 'stale':
+      if (raft.term - m.term > TERMS_AT_ONCE) raft.send({ type: 'stale', from: raft.id, to: m.from, term: raft.term });
+      return;
     default:
   }
 }
 
 /** A message that only the leader of this term sends. */
 function followLeader(raft: Raft, from: number): void {
-  invariant(raft.role !== 'leader', 'a term has one leader');
   if (raft.role !== 'follower') raft.becomeFollower(raft.term, from);
   raft.leader = from;
   raft.electionElapsed = 0;

@@ -59,6 +59,16 @@ export const mutations = [
       'Object.hasOwn(checks, method)',
     ],
     [
+      'join tokens: each guess becomes an entry of the log',
+      {
+        test: 'server/admin-calls.test.ts',
+        title:
+          'of join tokens that nobody has made only so many become entries of the log, and one that was made always does',
+      },
+      '!context.mayGuess())',
+      'context.mayGuess === undefined)',
+    ],
+    [
       'join tokens: a server joins without one',
       {
         test: 'test/integration/join-token.long.test.ts',
@@ -71,9 +81,12 @@ export const mutations = [
   ...inFile('server/control/peer-plane.ts', [
     [
       'join tokens: guesses cost no time',
-      { test: 'server/control/peer-plane.test.ts', title: 'wrong join tokens make their address wait, and no other' },
-      'this.#logins.wrong(guesses);',
-      '',
+      {
+        test: 'server/control/peer-plane.test.ts',
+        title: 'wrong join tokens make their address wait, no other, and no right one',
+      },
+      'const waitMs = logins.wrong(guesses);',
+      'const waitMs = 0 * logins.wrong(guesses);',
     ],
   ]),
   // ---------------------------------------------------------------- audit
@@ -81,8 +94,34 @@ export const mutations = [
     [
       'audit: a join token is written',
       { test: 'server/audit.test.ts', title: 'no secret and nothing unforeseen of a call is written' },
-      "joinToken(createHash('sha256').update(token, 'utf8').digest('hex'))",
+      '{ joinToken: digitsOf(token) }',
       '{ joinToken: token }',
+    ],
+    [
+      "audit: a directory's number is written",
+      { test: 'server/audit.test.ts', title: 'no secret and nothing unforeseen of a call is written' },
+      '{ directory: digitsOf(instance) }',
+      '{ directory: instance }',
+    ],
+    [
+      'audit: what succeeded is left out among failures',
+      {
+        test: 'server/audit.test.ts',
+        title:
+          'what succeeded is written beside any number of failures, and failures of one kind leave room for another',
+      },
+      "if (fields?.result === 'ok') {",
+      "if (fields?.result === '') {",
+    ],
+    [
+      'audit: failures of one kind take the places of others',
+      {
+        test: 'server/audit.test.ts',
+        title:
+          'what succeeded is written beside any number of failures, and failures of one kind leave room for another',
+      },
+      "const kind = fields?.event ?? '';",
+      "const kind = '';",
     ],
     [
       'audit: what others say ends up in lines of its own',

@@ -4,6 +4,8 @@ import { inFile } from './checks/in-file.mjs';
 const test = (file) => (title) => ({ test: `server/control/${file}.test.ts`, title });
 const plane = test('control-plane');
 const peers = test('peer-plane');
+const STRANGER =
+  'a server that asks for its place is a stranger until it has one: it is told little, and may cost little';
 const places = test('places');
 const logins = test('logins');
 const handshakes = test('handshakes');
@@ -76,26 +78,20 @@ export const mutations = [
     [
       'control: wrong tokens are remembered without a bound',
       logins('an attacker with many addresses costs a bounded memory'),
-      'if (of.size <= ADDRESSES) return;',
-      'if (of.size >= 0) return;',
+      'if (this.#wrong.size <= ADDRESSES) return 0;',
+      'if (this.#wrong.size >= 0) return 0;',
     ],
     [
-      'control: a guesser keeps out who has been let in from its address',
-      logins('a token that an address was let in with is looked at whatever others of the address show'),
-      'this.#right.has(digestOf(who, token))',
-      'false',
+      'control: a guesser keeps out others of its address',
+      logins('a right token is let in at once, whatever others of its address show'),
+      'const identity = credentials.identify(role, token);',
+      'const identity = logins.failed > 9 ? undefined : credentials.identify(role, token);',
     ],
     [
-      'control: who was let in once may guess from any address',
-      logins('a token that an address was let in with is looked at whatever others of the address show'),
-      'update(`${who} ${token}`',
-      'update(token',
-    ],
-    [
-      'control: an address that waits is looked at all the same',
+      'control: an address with many wrong tokens is not told to wait',
       plane('wrong tokens make their address wait, and no other'),
-      'if (waitMs > 0) {',
-      'if (waitMs > Infinity) {',
+      'if (waitMs > 0)\n',
+      'if (waitMs > Infinity)\n',
     ],
   ]),
   ...inFile('server/control/handshakes.ts', [
@@ -191,6 +187,37 @@ export const mutations = [
     ],
   ]),
   ...inFile('server/control/peer-plane.ts', [
+    [
+      'joiners: one is told the number of the directory that it asked',
+      peers(STRANGER),
+      'incoming.welcome({ serverId, clusterId }, JOINER_FRAME_LIMITS, JOINER_VISIT);',
+      'incoming.welcome(fields, JOINER_FRAME_LIMITS, JOINER_VISIT);',
+    ],
+    [
+      'joiners: one sends frames of a server',
+      peers(STRANGER),
+      'incoming.welcome({ serverId, clusterId }, JOINER_FRAME_LIMITS, JOINER_VISIT);',
+      'incoming.welcome({ serverId, clusterId }, PEER_FRAME_LIMITS, JOINER_VISIT);',
+    ],
+    [
+      'joiners: one sends any number of frames',
+      peers(STRANGER),
+      'incoming.welcome({ serverId, clusterId }, JOINER_FRAME_LIMITS, JOINER_VISIT);',
+      'incoming.welcome({ serverId, clusterId }, JOINER_FRAME_LIMITS);',
+    ],
+    [
+      'joiners: one takes the place of a server',
+      peers(STRANGER),
+      "          if (arrived.access === 'joiner') {\n",
+      "          if (arrived.access === 'joiner') {\n            guest.admitted();\n",
+    ],
+    [
+      'joiners: any number of joins is in hand',
+      peers('only so many joins are in hand at once, however many ask'),
+      '(this.#joins += 1) > JOINS_AT_ONCE',
+      '(this.#joins += 1) > Infinity',
+    ],
+    ['joiners: one has many calls in hand', peers(STRANGER), "(peer?.access === 'peer' ? CALLS_MAX : 1)", 'CALLS_MAX'],
     [
       'control: clients and operators come in at the port of servers',
       peers('nobody but a server with the token of servers is let in'),

@@ -12,6 +12,25 @@ const DIALED =
 const tickets = (title) => ({ test: 'server/control/tickets.test.ts', title });
 
 export const mutations = [
+  ...inFile('server/cli/commands/secrets.ts', [
+    [
+      'secrets: a token of every server beside certificates with names',
+      cluster(ROLES_OF_ONE),
+      "name !== 'peer-token' || server === undefined",
+      "name !== 'peer-token' || server !== null",
+    ],
+  ]),
+  ...inFile('server/metadata/peers.ts', [
+    [
+      'servers: the name of a known one can be taken while a log is read',
+      {
+        test: 'server/metadata/peers.test.ts',
+        title: 'nobody takes the name of a known server before this one has read its log',
+      },
+      'this.servers.find((s) => s.id === peer)?.instance ??',
+      'state.servers.find((s) => s.id === peer)?.instance ??',
+    ],
+  ]),
   ...inFile('server/control/auth.ts', [
     [
       'certificates: those of another authority open their role',

@@ -2,6 +2,11 @@
 const trace = (name) => ({ test: 'test/sim/scenario.test.ts', title: `trace ${name}.txt` });
 const sim = (violated) => ({ simulation: violated });
 const node = (title) => ({ test: 'core/raft/node.test.ts', title });
+const plausible = (title) => ({ test: 'core/raft/plausible.test.ts', title });
+const NOT_COMMITTED =
+  'a follower takes nothing that contradicts what it has committed, nor from a second leader of a term';
+const driver = (title) => ({ test: 'server/metadata/driver.test.ts', title });
+const LIES = 'a message of a term far ahead raises the term by one step, and one that cannot be true ends nothing';
 const faults = (title) => ({ test: 'test/raft-storage/faults.test.ts', title });
 const storage = (title) => ({ test: 'test/raft-storage/storage.test.ts', title });
 const QUORUM = {
@@ -225,6 +230,90 @@ export const mutations = [
     find: 'return this.#count >= this.maxMessages || this.#bytes >= this.maxBytes;',
     replace: 'return this.maxMessages < 0;',
     caughtBy: node('appends to a follower that does not answer stop at the window, and each is bounded'),
+  },
+
+  // ---------------------------------------------------------------- what a member cannot have said
+  {
+    name: 'raft lies: entries are taken from a second leader of a term',
+    file: 'core/raft/plausible.ts',
+    find: "  plausible(raft.leader === 0 || raft.leader === m.from, 'a second leader in one term');\n",
+    replace: '',
+    caughtBy: plausible(NOT_COMMITTED),
+  },
+  {
+    name: 'raft lies: entries that contradict what is committed are looked at',
+    file: 'core/raft/plausible.ts',
+    find: '      checkCommitted(raft, m);\n',
+    replace: '',
+    caughtBy: plausible(NOT_COMMITTED),
+  },
+  {
+    name: 'raft lies: a member ends because another says that it has lost entries',
+    file: 'core/raft/plausible.ts',
+    find: '      if (m.commit > raft.log.lastIndex)\n',
+    replace: '      if (m.commit < 0)\n',
+    caughtBy: driver(LIES),
+  },
+  {
+    name: 'raft lies: whoever says that a member has lost entries is believed',
+    file: 'server/metadata/driver.ts',
+    find: '        if (led)\n',
+    replace: '        if (led || this.#inDoubt === false)\n',
+    caughtBy: driver(
+      'a member that is told to have lost entries ends when most take the one that says so for their leader',
+    ),
+  },
+  {
+    name: 'raft lies: whoever says that a member has lost entries is taken for the leader',
+    file: 'server/metadata/peers.ts',
+    find: 'return answer.leader === leader && answer.term === term;',
+    replace: 'return answer.term >= 0;',
+    caughtBy: {
+      test: 'test/integration/lying-server.long.test.ts',
+      title: 'what no server can know ends no process, and leaves none without a leader',
+    },
+  },
+  {
+    name: 'raft lies: a term far ahead is followed at once',
+    file: 'core/raft/step.ts',
+    find: 'if (m.term - raft.term > TERMS_AT_ONCE) {',
+    replace: 'if (m.term < 0) {',
+    caughtBy: driver(LIES),
+  },
+  {
+    name: 'raft lies: a term far ahead is never followed',
+    file: 'core/raft/step.ts',
+    find: '  raft.becomeFollower(raft.term + TERMS_AT_ONCE, 0);\n',
+    replace: '',
+    caughtBy: plausible('terms far apart come together by round trips, one step for each write to the disk'),
+  },
+  {
+    name: 'raft lies: an answer about entries that a leader does not have is taken',
+    file: 'core/raft/plausible.ts',
+    find: 'plausible(m.index <= raft.log.lastIndex,',
+    replace: 'plausible(m.index >= 0,',
+    caughtBy: driver(LIES),
+  },
+  {
+    name: 'raft lies: an entry that cannot be applied gets into the log',
+    file: 'server/metadata/driver.ts',
+    find: '    this.#checkEntries(message);\n',
+    replace: '',
+    caughtBy: driver(LIES),
+  },
+  {
+    name: 'raft lies: a snapshot that cannot be read takes the place of the log',
+    file: 'core/raft/follower.ts',
+    find: 'if (why !== undefined) throw',
+    replace: "if (why === '') throw",
+    caughtBy: driver('a snapshot that cannot be read is refused, and what was there stays'),
+  },
+  {
+    name: "raft lies: reads of others take the place of a leader's own",
+    file: 'core/raft/reads.ts',
+    find: "raft.role !== 'leader' || raft.reads.crowded ||",
+    replace: "raft.role !== 'leader' || raft.reads.full ||",
+    caughtBy: plausible("reads of others leave room for a leader's own"),
   },
 
   // ---------------------------------------------------------------- membership

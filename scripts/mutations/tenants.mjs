@@ -164,17 +164,6 @@ export const mutations = [
       'tls === undefined && !insecure',
     ],
   ]),
-  ...inFile('server/metadata/driver.ts', [
-    [
-      'raft: any term is taken from a peer',
-      test(
-        'server/metadata/driver.test.ts',
-        'a message of a term that no elections can have led to is refused, and changes nothing',
-      ),
-      'if (checked.message.term > this.#node.term + TERMS_AHEAD_MAX)',
-      'if (false)',
-    ],
-  ]),
   ...inFile('server/control/subscription.ts', [
     [
       'tenant: the frames of one domain are sent to another',

@@ -211,7 +211,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   const tls = tlsFiles(id, directory, read, where);
   if (directory !== undefined && secrets.size === 0 && tls === undefined)
     throw configError(
-      `${where('secrets')}: ${directory} has neither a token nor a certificate for ${id}: farkv secrets init makes them`,
+      `${where('secrets')}: ${directory} has neither a token nor a certificate for ${id}: farkv secrets init makes them, farkv secrets issue one more`,
     );
   const sourceOf = (name: TokenOption): SecretSource | undefined => {
     const [plain, path] = [read(name), read(`${name}-file`)];

@@ -4,7 +4,7 @@
  *   token, reader-token, operator-token, monitor-token, peer-token     a secret per line (secret-file.ts)
  *   ca.crt, ca.key                                                     the cluster's authority; the key stays with whoever
  *                                                                      makes certificates
- *   server.crt, or server-ID.crt for a server of its own name          with .key beside each
+ *   server-ID.crt of each server, or server.crt of all                 with .key beside each
  *   writer.crt, reader.crt, operator.crt, monitor.crt                  the same
  */
 import { existsSync } from 'node:fs';

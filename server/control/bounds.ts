@@ -25,6 +25,12 @@ export const PEER_HANDSHAKES = {
   known: { perSecond: 50, burst: 64 },
   turn: 1,
 } as const;
+/** The connection of a server that asks for its place: frames, and milliseconds. It keeps its place without a login. */
+export const JOINER_VISIT = { frames: 4, ms: 15_000 } as const;
+/** Joins that are being answered: each is a change of the metadata in hand, of which this server's own need most. */
+export const JOINS_AT_ONCE = 4;
+/** Join tokens that this server does not know, which only an entry of the log can tell: another may have made them just now. */
+export const JOIN_GUESSES = { perSecond: 1, burst: 20 } as const;
 /** Connections of servers of the cluster; each has one to each other. */
 export const PEER_CONNECTIONS = 256;
 

@@ -28,8 +28,16 @@ import { Incoming } from '../../net/incoming.js';
 import { Outbox } from '../../net/outbox.js';
 import { Turns } from '../../net/turns.js';
 import type { Log } from '../log.js';
-import { auditCall, credentialEnded, isAudited, limitedAudit, loginFailed, type Who } from '../audit.js';
-import { describeError, type LogFields, type RateLimitedLog } from '../log.js';
+import {
+  auditCall,
+  credentialEnded,
+  isAudited,
+  limitedAudit,
+  loginFailed,
+  type AuditLines,
+  type Who,
+} from '../audit.js';
+import { describeError, type LogFields } from '../log.js';
 import type { RecentAddresses } from './addresses.js';
 import type { Access, Caller, Credentials, Identity } from './auth.js';
 import {
@@ -78,7 +86,7 @@ export class ControlPlane {
   readonly #subscriptions = new Map<Subscription, ClientEntry>();
   #numbers = 0;
   readonly #frames = new MapFrames();
-  readonly #refusals: RateLimitedLog;
+  readonly #refusals: AuditLines;
   readonly #host: Host;
   readonly #standing: Standing;
   readonly #shared: Shared = { turns: new Turns(CONTROL_TURN), outbox: new Outbox(CONTROL_OUTBOX) };

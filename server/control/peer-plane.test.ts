@@ -8,6 +8,7 @@ import { RecentAddresses } from './addresses.js';
 import { Credentials } from './auth.js';
 import { Handshakes, type HandshakesOptions } from './handshakes.js';
 import { Listener } from './listener.js';
+import { Logins } from './logins.js';
 import { PeerPlane } from './peer-plane.js';
 
 const RATE = { perSecond: 1000, burst: 1000 } as const;
@@ -16,12 +17,15 @@ const OPEN: HandshakesOptions = { strangers: RATE, known: RATE, turn: 10 };
 interface Rig {
   readonly port: number;
   readonly arrivals: string[];
+  /** Connections that lost their place. */
+  readonly evicted: () => number;
 }
 
 async function rig(
   t: ExecutionContext,
   handshakes = OPEN,
   isKnown: (source: string) => boolean = () => false,
+  strangers = 100,
 ): Promise<Rig> {
   const arrivals: string[] = [];
   const plane = new PeerPlane({
@@ -46,20 +50,23 @@ async function rig(
     call: (access, method, args, from) =>
       access === 'joiner' && args === 'guess'
         ? Promise.reject(new FarkvError('ERR_UNAUTHORIZED', 'the join token is wrong'))
-        : Promise.resolve({ access, method, from }),
+        : access === 'joiner' && args === 'held'
+          ? new Promise(() => undefined)
+          : Promise.resolve({ access, method, from }),
     known: new RecentAddresses(10),
+    logins: new Logins(() => 0),
     log: new Log('error', () => undefined),
   });
   const listener = await Listener.open({
     addresses: [{ host: '127.0.0.1', port: 0 }],
     tls: undefined,
-    places: { strangers: 100, known: 100, isKnown },
+    places: { strangers, known: 100, isKnown },
     handshakes: new Handshakes(handshakes),
     handshakeMs: 60_000,
     connection: (socket, guest) => plane.accept(socket, guest),
   });
   t.teardown(() => listener.close());
-  return { port: listener.bound[0]!.port, arrivals };
+  return { port: listener.bound[0]!.port, arrivals, evicted: () => listener.evicted };
 }
 
 const peer = (more: Partial<Hello> = {}): Hello => hello({ role: 'peer', token: 'peer secret', from: 's2', ...more });
@@ -95,15 +102,52 @@ test('a server that asks for its place may do nothing else', async (t) => {
   t.deepEqual(arrivals, ['s2']);
 });
 
-test('wrong join tokens make their address wait, and no other', async (t) => {
+test('wrong join tokens make their address wait, no other, and no right one', async (t) => {
   const { port } = await rig(t);
   const call = async (args: unknown, from?: string): Promise<Frame | undefined> => {
     const one = new Raw(t, port, from).say(peer({ join: true }), { t: 'call', id: 1, method: 'join', args });
     return (await one.got(2)).at(-1);
   };
   for (let i = 0; i < 10; i++) t.like(await call('guess'), { ok: false, code: 'ERR_UNAUTHORIZED' });
-  t.like(await call('right'), { ok: false, code: 'ERR_BUSY' });
-  t.like(await call('right', '127.0.0.9'), { ok: true });
+  t.like(await call('guess'), { ok: false, code: 'ERR_BUSY' });
+  t.like(await call('guess', '127.0.0.9'), { ok: false, code: 'ERR_UNAUTHORIZED' });
+  t.like(await call('right'), { ok: true });
+});
+
+test('a server that asks for its place is a stranger until it has one: it is told little, and may cost little', async (t) => {
+  const { port, evicted } = await rig(t, OPEN, () => false, 2);
+  const join = (id: number, args: unknown = {}): Frame => ({ t: 'call', id, method: 'join', args });
+  const come = (...frames: Frame[]): Raw => new Raw(t, port).say(peer({ join: true }), ...frames);
+  const first = come();
+  t.deepEqual((await first.got(1))[0], { t: 'welcome', ok: true, version: 1, serverId: 's1', clusterId: '' });
+  const many = <T>(length: number, one: T): T[] => Array.from({ length }, () => one);
+  for (const frames of [
+    [join(1, many(20, 'x'.repeat(1000)))],
+    [join(1, many(600, 1))],
+    [join(1, 'held'), join(2)],
+    many<Frame>(5, { t: 'ping', id: 1 }),
+  ]) {
+    const one = come(...frames);
+    await one.until(() => one.closed || one.frames.length > 5);
+    t.true(one.closed);
+    t.false(one.frames.some((frame) => frame.t === 'answer'));
+  }
+  // It has no place of a server: later strangers take the one that it has.
+  for (let i = 0; i < 3; i++) await come().got(1);
+  await first.until(() => first.closed);
+  t.true(evicted() > 0);
+  const member = new Raw(t, port).say(peer());
+  t.like((await member.got(1))[0], { ok: true, instance: '0a'.repeat(8) });
+});
+
+test('only so many joins are in hand at once, however many ask', async (t) => {
+  const { port } = await rig(t);
+  const ask = (args: string): Raw =>
+    new Raw(t, port).say(peer({ join: true }), { t: 'call', id: 1, method: 'join', args });
+  for (let i = 0; i < 4; i++) await ask('held').got(1);
+  t.like((await ask('right').got(2)).at(-1), { ok: false, code: 'ERR_BUSY' });
+  const member = new Raw(t, port).say(peer(), { t: 'call', id: 1, method: 'm', args: {} });
+  t.like((await member.got(2)).at(-1), { ok: true });
 });
 
 test('nobody but a server with the token of servers is let in', async (t) => {

@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import {
+  JOINER_FRAME_LIMITS,
   MESSAGE_MAX,
   PEER_FRAME_LIMITS,
   printable,
@@ -18,11 +19,11 @@ import type { Shared } from '../../net/connection.js';
 import { Incoming } from '../../net/incoming.js';
 import { Outbox } from '../../net/outbox.js';
 import { Turns } from '../../net/turns.js';
-import { auditCall, credentialEnded, limitedAudit, loginFailed, type Who } from '../audit.js';
-import { describeError, type Log, type RateLimitedLog } from '../log.js';
+import { auditCall, credentialEnded, limitedAudit, loginFailed, type AuditLines, type Who } from '../audit.js';
+import { describeError, RateLimitedLog, type Log } from '../log.js';
 import type { RecentAddresses } from './addresses.js';
 import type { Access, Credentials, Identity } from './auth.js';
-import { CALLS_MAX, PEER_CONNECTIONS, PEER_OUTBOX, PEER_TURN } from './bounds.js';
+import { CALLS_MAX, JOINER_VISIT, JOINS_AT_ONCE, PEER_CONNECTIONS, PEER_OUTBOX, PEER_TURN } from './bounds.js';
 import type { Guest } from './listener.js';
 import { identify, Logins } from './logins.js';
 import { Standing, type Stander } from './standing.js';
@@ -49,14 +50,18 @@ export interface PeerPlaneOptions {
 export class PeerPlane {
   readonly #options: PeerPlaneOptions;
   readonly #shared: Shared = { turns: new Turns(PEER_TURN), outbox: new Outbox(PEER_OUTBOX) };
-  readonly #refusals: RateLimitedLog;
+  readonly #refusals: AuditLines;
+  readonly #faults: RateLimitedLog;
   readonly #logins: Logins;
   readonly #standing: Standing;
   #admitted = 0;
+  /** Joins that are being answered. */
+  #joins = 0;
 
   constructor(options: PeerPlaneOptions) {
     this.#options = options;
     this.#refusals = limitedAudit(options.log);
+    this.#faults = new RateLimitedLog((text) => options.log.warn(text));
     this.#logins = options.logins ?? new Logins();
     this.#standing = new Standing(options.wallMs);
   }
@@ -66,7 +71,10 @@ export class PeerPlane {
     let stander: Stander | undefined;
     let calls = 0;
     const { log, handshakeMs } = this.#options;
-    const answered = { begin: () => (calls += 1) <= CALLS_MAX, end: () => (calls -= 1) };
+    const answered = {
+      begin: () => (calls += 1) <= (peer?.access === 'peer' ? CALLS_MAX : 1),
+      end: () => (calls -= 1),
+    };
     const incoming: Incoming = new Incoming(
       socket,
       handshakeMs,
@@ -83,10 +91,16 @@ export class PeerPlane {
             access: hello.join === true ? 'joiner' : 'peer',
           };
           peer = arrived;
-          this.#admitted += 1;
+          if (arrived.access === 'peer') this.#admitted += 1;
           if (lapsed !== undefined) {
             stander = { lapsed, end: (why) => this.#end(incoming, arrived, why) };
             this.#standing.add(stander);
+          }
+          if (arrived.access === 'joiner') {
+            // Until its join token is found to be good it is a stranger, and is told nothing that opens anything.
+            const { serverId, clusterId } = fields;
+            incoming.welcome({ serverId, clusterId }, JOINER_FRAME_LIMITS, JOINER_VISIT);
+            return;
           }
           this.#options.known.add(guest.source);
           guest.admitted();
@@ -100,14 +114,16 @@ export class PeerPlane {
           if (peer !== undefined) this.#frame(frame, peer, incoming, answered);
         },
         closed: (error) => {
-          if (peer !== undefined) this.#admitted -= 1;
+          if (peer?.access === 'peer') this.#admitted -= 1;
           if (stander !== undefined) this.#standing.remove(stander);
           if (error === undefined) return;
           const { cause } = error;
           const fault = error.code === 'ERR_INTERNAL' && cause instanceof Error;
-          log[fault ? 'error' : 'debug'](
-            `a connection of ${peer?.from ?? 'a stranger'} is closed: ${fault ? (cause.stack ?? cause.message) : describeError(error)}`,
-          );
+          const text = `a connection of ${peer?.from ?? 'a stranger'} is closed: ${fault ? (cause.stack ?? cause.message) : describeError(error)}`;
+          if (fault) log.error(text);
+          // Of a server that was let in: it is faulty, or somebody else has its credential.
+          else if (error.code === 'ERR_PROTOCOL' && peer?.access === 'peer') this.#faults.say(text);
+          else log.debug(text);
         },
         drained: () => undefined,
       },
@@ -133,7 +149,7 @@ export class PeerPlane {
         'ERR_UNAUTHORIZED',
         `the certificate is one of ${certified}, not of ${hello.from ?? 'nobody'}`,
       );
-    if (this.#admitted >= PEER_CONNECTIONS)
+    if (hello.join !== true && this.#admitted >= PEER_CONNECTIONS)
       throw new FarkvError('ERR_BUSY', `there are ${PEER_CONNECTIONS} connections of servers`);
     arrives(hello);
     return { serverId, clusterId: state().clusterId, instance, identity };
@@ -148,6 +164,8 @@ export class PeerPlane {
         break;
       case 'call':
         if (calls.begin()) void this.#answer(frame, peer, connection, calls);
+        else if (peer.access === 'joiner')
+          throw new FarkvError('ERR_PROTOCOL', 'a second call of a server that asks for its place');
         else {
           calls.end();
           connection.send(failure(frame, 'ERR_BUSY', `more than ${CALLS_MAX} calls at once`));
@@ -162,28 +180,43 @@ export class PeerPlane {
     const { access, from, source } = peer;
     const guesses = `${source} join`;
     let outcome: ErrorCode | 'ok' = 'ok';
+    const answer = (frame: Frame): void => {
+      if (access === 'joiner') connection.end(frame);
+      else connection.send(frame);
+    };
     try {
-      const waitMs = access === 'joiner' ? this.#logins.waitMs(guesses) : 0;
-      if (waitMs > 0)
-        throw new FarkvError('ERR_BUSY', `too many wrong join tokens: the next is looked at in ${waitMs} ms`);
+      if (access === 'joiner' && (this.#joins += 1) > JOINS_AT_ONCE)
+        throw new FarkvError('ERR_BUSY', `${JOINS_AT_ONCE} servers are joining: ask again`);
       const result = await this.#options.call(access, call.method, call.args, from);
-      connection.send({ t: 'answer', id: call.id, ok: true, result });
-    } catch (error) {
+      answer({ t: 'answer', id: call.id, ok: true, result });
+    } catch (cause) {
+      const error = access === 'joiner' ? braked(this.#logins, guesses, cause) : cause;
       outcome = error instanceof FarkvError ? error.code : 'ERR_INTERNAL';
-      if (access === 'joiner' && error instanceof FarkvError && error.code === 'ERR_UNAUTHORIZED')
-        this.#logins.wrong(guesses);
       if (!(error instanceof FarkvError)) this.#options.log.error(`${call.method} failed: ${describeError(error)}`);
-      connection.send(
+      answer(
         error instanceof FarkvError
           ? failure(call, error.code, error.message)
           : failure(call, 'ERR_INTERNAL', 'the server failed'),
       );
     } finally {
+      if (access === 'joiner') this.#joins -= 1;
       const fields = access === 'joiner' ? auditCall(peer.who, call.method, call.args, outcome, from) : undefined;
       if (fields !== undefined) this.#refusals.say('', fields);
       calls.end();
     }
   }
+}
+
+/** What a joiner is told: after too many wrong join tokens of its address, that it has to wait. A right one does not. */
+function braked(logins: Logins, guesses: string, error: unknown): unknown {
+  if (!(error instanceof FarkvError) || error.code !== 'ERR_UNAUTHORIZED') return error;
+  const waitMs = logins.wrong(guesses);
+  return waitMs === 0
+    ? error
+    : new FarkvError(
+        'ERR_BUSY',
+        `too many wrong join tokens from this address: the next is told wrong in ${waitMs} ms`,
+      );
 }
 
 /** Who is at the other end. */

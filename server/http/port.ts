@@ -11,8 +11,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { asFarkvError } from '../native-errors.js';
-import { limitedAudit, loginFailed } from '../audit.js';
-import type { Log, RateLimitedLog } from '../log.js';
+import { limitedAudit, loginFailed, type AuditLines } from '../audit.js';
+import type { Log } from '../log.js';
 import type { HostPort } from '../config/units.js';
 import type { RecentAddresses } from '../control/addresses.js';
 import type { Credentials, Identity } from '../control/auth.js';
@@ -78,7 +78,7 @@ export class HttpPort {
   readonly #options: HttpPortOptions;
   readonly #http: Server;
   readonly #peers = new WeakMap<Socket, Peer>();
-  readonly #refusals: RateLimitedLog;
+  readonly #refusals: AuditLines;
   readonly #readiness: Readiness;
   readonly #own: Fresh<ClusterStatus>;
   readonly #metrics = new Metrics();

@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
 import { encodeValue } from '../../core/protocol/index.js';
+import { LostEntriesError, TERMS_AT_ONCE } from '../../core/raft/index.js';
 import { addon } from '../../native/addon.js';
 import { Group, MemoryStorage, quiet } from '../../test/support/driver-group.js';
 import { bootstrapOf, LEASE } from '../../test/support/metadata-log.js';
 import { FileDisk, RaftStorage } from '../raft-storage/index.js';
-import { MetadataDriver, TERMS_AHEAD_MAX } from './driver.js';
+import { MetadataDriver } from './driver.js';
 import { LeaderDuties, ROTATE_MS } from './leader-duties.js';
 import { Proposer, type Outcome } from './proposer.js';
 
@@ -159,16 +160,81 @@ test('messages of other shapes, or between others, are refused', (t) => {
   }
 });
 
-test('a message of a term that no elections can have led to is refused, and changes nothing', (t) => {
+test('a message of a term far ahead raises the term by one step, and one that cannot be true ends nothing', async (t) => {
   const group = new Group(t, 3);
-  const { driver } = group.one();
-  const { term } = driver;
-  const heartbeat = { type: 'heartbeat', from: 2, to: 1, commit: 0, round: 0 };
-  for (const far of [term + TERMS_AHEAD_MAX + 1, Number.MAX_SAFE_INTEGER])
-    t.throws(() => driver.receive(2, { ...heartbeat, term: far }), { code: 'ERR_PROTOCOL', message: /of term \d+/ });
-  t.is(driver.term, term);
-  driver.receive(2, { ...heartbeat, term: term + TERMS_AHEAD_MAX });
-  t.is(driver.term, term + TERMS_AHEAD_MAX);
+  const leader = await group.elected();
+  t.true(ok(await leader.proposer.propose(bootstrap, 10_000)));
+  const { term } = leader.driver;
+  const [from = 0] = group.members.filter((m) => m !== leader).map((m) => m.raftId);
+  const { commit, lastIndex } = leader.driver.status();
+  const of = { from, to: leader.raftId, term };
+  const snapshot = { index: 2 ** 53 - 1, term, config: { voters: [1, 2, 3], outgoing: [], learners: [] } };
+  const entry = { index: lastIndex + 1, term: term + 1, type: 0, data: Uint8Array.of(1, 2, 3) };
+  for (const message of [
+    { type: 'append', ...of, prevIndex: 0, prevTerm: 0, commit: 2 ** 53 - 1, entries: [] },
+    { type: 'append', ...of, term: term + 1, prevIndex: commit, prevTerm: term + 1, commit, entries: [] },
+    { type: 'append', ...of, term: term + 1, prevIndex: lastIndex, prevTerm: term, commit, entries: [entry] },
+    { type: 'heartbeat', ...of, commit: 0, round: 0 },
+    { type: 'heartbeat', ...of, term: term + 1, commit: 2 ** 53 - 1, round: 0 },
+    { type: 'snapshot-chunk', ...of, term: term + 1, snapshot, bytes: 0, offset: 0, chunk: new Uint8Array(0) },
+    { type: 'append-accept', ...of, index: lastIndex + 1 },
+    { type: 'append-reject', ...of, index: 2 ** 53 - 1, hintIndex: 0, hintTerm: 0 },
+    { type: 'heartbeat-reply', ...of, round: 2 ** 53 - 1 },
+    { type: 'vote', ...of, lastIndex, lastTerm: term, transfer: true },
+  ])
+    t.throws(() => leader.driver.receive(from, message), { code: 'ERR_PROTOCOL' }, JSON.stringify(message));
+  t.is(leader.driver.term, term);
+  t.true(leader.driver.leads);
+  leader.driver.receive(from, { type: 'heartbeat', ...of, term: 2 ** 53 - 1, commit: 0, round: 0 });
+  t.is(leader.driver.term, term + TERMS_AT_ONCE);
+  leader.driver.receive(from, { type: 'heartbeat', ...of, term: 2 ** 53 - 1, commit: 0, round: 0 });
+  t.is(leader.driver.term, term + TERMS_AT_ONCE, 'once between two writes to the disk');
+  const next = await group.elected();
+  t.true(ok(await next.proposer.propose({ t: 'no-op' }, 30_000)));
+  t.deepEqual(
+    group.members.flatMap((m) => m.failures),
+    [],
+  );
+});
+
+test('a snapshot that cannot be read is refused, and what was there stays', async (t) => {
+  const group = new Group(t, 3);
+  const leader = await group.elected();
+  t.true(ok(await leader.proposer.propose(bootstrap, 10_000)));
+  const late = group.members.find((m) => m !== leader)!;
+  await group.until(() => late.driver.state.clusterId !== '');
+  const { term, lastIndex } = late.driver.status();
+  const snapshot = { index: lastIndex + 5, term, config: { voters: [1, 2, 3], outgoing: [], learners: [] } };
+  const chunk = { type: 'snapshot-chunk', from: leader.raftId, to: late.raftId, term, snapshot, bytes: 3, offset: 0 };
+  t.throws(() => late.driver.receive(leader.raftId, { ...chunk, chunk: Uint8Array.of(1, 2, 3) }), {
+    code: 'ERR_PROTOCOL',
+    message: /cannot be read/,
+  });
+  t.true(ok(await late.proposer.propose({ t: 'no-op' }, 30_000)));
+  t.deepEqual(late.failures, []);
+});
+
+test('a member far ahead of all others, and one far behind, come together again', async (t) => {
+  const term = 2 ** 24 + 6;
+  const group = new Group(t, 3, { restoredOf: (raftId) => (raftId === 3 ? { term } : {}) });
+  await group.until(() => group.members.every((m) => m.driver.term >= term && m.driver.leader !== 0));
+  t.true(ok(await group.one().proposer.propose(bootstrap, 30_000)));
+});
+
+test('a member that is told to have lost entries ends when most take the one that says so for their leader', async (t) => {
+  for (const isLed of [false, true]) {
+    const group = new Group(t, 3, { isLedBy: () => Promise.resolve(isLed) });
+    const leader = await group.elected();
+    const other = group.members.find((m) => m !== leader)!;
+    const of = { from: leader.raftId, to: other.raftId, term: leader.driver.term };
+    await group.until(() => other.driver.leader === leader.raftId);
+    const told = { type: 'heartbeat', ...of, commit: 1000, round: 0 };
+    t.throws(() => other.driver.receive(leader.raftId, told), { code: 'ERR_PROTOCOL', message: /not in the log/ });
+    if (isLed) await group.until(() => other.failures.length > 0);
+    else t.true(ok(await other.proposer.propose({ t: 'no-op' }, 30_000)));
+    t.is(other.failures.length, isLed ? 1 : 0);
+    if (isLed) t.true(other.failures[0]?.cause instanceof LostEntriesError);
+  }
 });
 
 test('a long log is replaced by a snapshot, from which a member that was away catches up', async (t) => {

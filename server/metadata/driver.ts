@@ -11,7 +11,11 @@ import type { MetadataState } from '../../core/metadata/state.js';
 import {
   checkRaftMessage,
   EntryType,
+  ImplausibleMessage,
+  LostEntriesClaim,
+  LostEntriesError,
   RaftNode,
+  TERMS_AT_ONCE,
   type ChangeRefusal,
   type ConfigChange,
   type Entry,
@@ -22,7 +26,7 @@ import {
   type RestoredState,
   type Snapshot,
 } from '../../core/raft/index.js';
-import { describeError, type Log } from '../log.js';
+import { describeError, RateLimitedLog, type Log } from '../log.js';
 import type { RaftStorage } from '../raft-storage/index.js';
 
 export interface DriverOptions {
@@ -37,6 +41,8 @@ export interface DriverOptions {
   /** Sends to message.to, or loses it. `leavesNow`: it leaves before this returns, for then the disk is waited for. */
   readonly send: (message: RaftMessage, leavesNow: boolean) => void;
   readonly log: Log;
+  /** Whether most voters follow this member as the leader of this term, by their own word. Default: nobody knows. */
+  readonly isLedBy?: (raftId: number, term: number) => Promise<boolean>;
   /** The member cannot go on: an entry of a later version, or a broken invariant. Called once. */
   readonly fatal: (error: FarkvError) => void;
   /** A snapshot is made when the log has grown by this much. */
@@ -70,9 +76,6 @@ const ALONE_TICK_MS = 1000;
 /** Rounds before other events get their turn. */
 const ROUNDS = 32;
 
-/** A member that was away is behind by the elections since then: at one a second these are half a year. */
-export const TERMS_AHEAD_MAX = 2 ** 24;
-
 export class MetadataDriver {
   readonly #options: DriverOptions;
   readonly #node: RaftNode;
@@ -92,10 +95,15 @@ export class MetadataDriver {
   #timer: NodeJS.Timeout | undefined;
   #retry: NodeJS.Timeout | undefined;
   #compactedBytes = 0;
+  /** Others are being asked whether this member has lost entries. */
+  #inDoubt = false;
+  readonly #far: RateLimitedLog;
 
   constructor(options: DriverOptions) {
     this.#options = options;
-    this.#machine = new MetadataMachine(options.knownFormat);
+    const machine = new MetadataMachine(options.knownFormat);
+    this.#machine = machine;
+    this.#far = new RateLimitedLog((text) => options.log.warn(text));
     const ticks = Math.max(4, Math.round(options.electionMs / options.tickMs));
     this.#node = new RaftNode(
       {
@@ -104,6 +112,7 @@ export class MetadataDriver {
         random: options.random,
         electionTicks: ticks,
         heartbeatTicks: Math.max(1, Math.floor(ticks / 5)),
+        unreadable: (data) => machine.malformed(data, 'snapshot'),
       },
       options.restored,
     );
@@ -172,21 +181,74 @@ export class MetadataDriver {
   }
 
   /**
-   * A message as it came from the peer with this number. Throws ERR_PROTOCOL when it is none, or not the peer's to
-   * send.
+   * A message as it came from the peer with this number. Throws ERR_PROTOCOL, and takes nothing of it, when it is none,
+   * not the peer's to send, or one that no member can have sent which follows Raft's rules.
    */
   receive(from: number, value: unknown): void {
     const checked = checkRaftMessage(value);
     if (!checked.ok) throw new FarkvError('ERR_PROTOCOL', `malformed Raft message: ${checked.why}`);
     if (checked.message.from !== from || checked.message.to !== this.#options.raftId)
       throw new FarkvError('ERR_PROTOCOL', 'a Raft message between other members');
-    // Terms are persisted, and are as many as there are safe integers: no peer may use them up.
-    if (checked.message.term > this.#node.term + TERMS_AHEAD_MAX)
-      throw new FarkvError(
-        'ERR_PROTOCOL',
-        `a Raft message of term ${checked.message.term}, and this member is in term ${this.#node.term}`,
+    const { message } = checked;
+    this.#checkEntries(message);
+    const { term } = this.#node;
+    if (message.term - term > TERMS_AT_ONCE)
+      this.#far.say(
+        `member ${from} of the metadata group speaks of term ${message.term}, and this server is in term ${term}: each such message raises that by ${TERMS_AT_ONCE} at most`,
       );
-    this.#guarded(() => this.#node.step(checked.message));
+    const refused = this.#stepped(message);
+    if (refused === undefined) return;
+    if (refused instanceof LostEntriesClaim) this.#doubt(message);
+    throw new FarkvError('ERR_PROTOCOL', `a Raft message that cannot be true: ${refused.reason}`, { cause: refused });
+  }
+
+  /** What could not be applied once it is committed must not get into the log. */
+  #checkEntries(message: RaftMessage): void {
+    if (message.type !== 'append') return;
+    for (const { type, data } of message.entries) {
+      if (type !== EntryType.Normal || data.length === 0) continue;
+      const why = this.#machine.malformed(data, 'entry');
+      if (why !== undefined) throw new FarkvError('ERR_PROTOCOL', `a Raft message with an entry that is none: ${why}`);
+    }
+  }
+
+  /** Why the message was not taken, if so. */
+  #stepped(message: RaftMessage): ImplausibleMessage | undefined {
+    let refused: ImplausibleMessage | undefined;
+    this.#guarded(() => {
+      try {
+        this.#node.step(message);
+      } catch (error) {
+        if (!(error instanceof ImplausibleMessage)) throw error;
+        refused = error;
+      }
+    });
+    return refused;
+  }
+
+  /**
+   * A member says that this one has lost what it had acknowledged. That is believed of the one that most voters take for
+   * the leader: any other member may say so of anybody.
+   */
+  #doubt({ from, term }: RaftMessage): void {
+    const { isLedBy } = this.#options;
+    if (this.#inDoubt || isLedBy === undefined) return;
+    this.#inDoubt = true;
+    isLedBy(from, term).then(
+      (led) => {
+        this.#inDoubt = false;
+        if (led)
+          this.#fail(
+            new LostEntriesError(
+              'what is committed is in the log; this member has lost entries that it had acknowledged',
+            ),
+          );
+      },
+      (error: unknown) => {
+        this.#inDoubt = false;
+        this.#options.log.debug(`nobody says who leads: ${describeError(error)}`);
+      },
+    );
   }
 
   /**

@@ -70,6 +70,7 @@ export class MetadataGroup {
       electionMs: settings.electionMs,
       send: (message, leavesNow) => peers.send(message, leavesNow),
       fatal: (error) => options.fatal(explained(error, options)),
+      isLedBy: (raftId, term) => peers.areLedBy(raftId, term),
     });
     const peers: Peers = new Peers({
       id: settings.id,

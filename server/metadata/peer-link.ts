@@ -183,6 +183,8 @@ export class PeerLink {
     const text = describeError(error);
     if (text !== this.#lastError) this.#options.log.info(`${this.#options.id} cannot be reached: ${text}`);
     this.#lastError = text;
+    // Told to wait, it may have shown a wrong token too: others of its address have shown many.
+    if (error instanceof FarkvError && error.code === 'ERR_BUSY') this.#turn += 1;
     if (error instanceof FarkvError && error.code === 'ERR_UNAUTHORIZED') {
       this.#turn += 1;
       this.#refused += 1;

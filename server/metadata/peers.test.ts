@@ -120,6 +120,14 @@ test('a server that does not name its data directory is turned away', (t) => {
   t.throws(() => make().peers.arrives(nameless), refused('ERR_PROTOCOL', /does not name/));
 });
 
+test('nobody takes the name of a known server before this one has read its log', (t) => {
+  const { peers } = make({
+    known: ['s1', 's2', 's3'].map((id) => ({ ...known(id), instance: instance(Number(id[1])) })),
+  });
+  t.throws(() => peers.arrives(hello({ instance: instance(7) })), refused('ERR_DATA_DIR', /another data directory/));
+  t.notThrows(() => peers.arrives(hello()));
+});
+
 test('a server that lost its data directory is turned away: as long as this one lives, and by what the metadata remembers', (t) => {
   const { peers } = make();
   peers.arrives(hello());
@@ -310,17 +318,23 @@ function tokenFile(
 
 test('while tokens are exchanged, a server that is refused with one shows the next', async (t) => {
   const tokens = tokenFile(t, 'old', 'new').tokens;
-  const wants = (token: string) => (hello: Hello) => (hello.token === token ? accepted('s2') : rejected);
-  const { peers, outcast, until } = make({
-    known: [known('s1'), known('s2', await fakePeer(t, wants('new')))],
+  const wants = (token: string, no: Welcome) => (hello: Hello) => (hello.token === token ? accepted('s2') : no);
+  // The second one was told to wait, since others of its address have shown many wrong ones.
+  for (const no of [rejected, { ...rejected, code: 'ERR_BUSY' } as const]) {
+    const { peers, outcast, until } = make({
+      known: [known('s1'), known('s2', await fakePeer(t, wants('new', no)))],
+      tokens,
+    });
+    t.teardown(() => peers.close());
+    peers.start();
+    await until(() => peers.reach.connected.length > 0 || outcast.length > 0);
+    t.deepEqual(outcast, [], 'one refused token is no refusal');
+  }
+
+  const refusedWithAll = make({
+    known: [known('s1'), known('s2', await fakePeer(t, wants('newest', rejected)))],
     tokens,
   });
-  t.teardown(() => peers.close());
-  peers.start();
-  await until(() => peers.reach.connected.length > 0 || outcast.length > 0);
-  t.deepEqual(outcast, [], 'one refused token is no refusal');
-
-  const refusedWithAll = make({ known: [known('s1'), known('s2', await fakePeer(t, wants('newest')))], tokens });
   t.teardown(() => refusedWithAll.peers.close());
   refusedWithAll.peers.start();
   await refusedWithAll.until(() => refusedWithAll.outcast.length > 0);

@@ -12,7 +12,9 @@
  */
 import { parseServerAddress } from '../../core/address.js';
 import { FarkvError } from '../../core/errors.js';
+import { memberId } from '../../core/metadata/check-state.js';
 import type { MetadataState } from '../../core/metadata/state.js';
+import { maybe, record, uint } from '../../core/protocol/check.js';
 import type { Hello } from '../../core/protocol/index.js';
 import type { RaftMessage } from '../../core/raft/index.js';
 import { sourceOf } from '../control/addresses.js';
@@ -47,6 +49,13 @@ export interface PeersOptions {
   readonly log: Log;
   readonly wallMs?: () => number;
 }
+
+/** Whom a server takes for the leader, and of which term. */
+export interface Followed {
+  readonly leader?: string;
+  readonly term: number;
+}
+const checkFollowed = record<Followed>({ leader: maybe(memberId), term: uint() });
 
 interface Kept {
   readonly link: PeerLink;
@@ -187,6 +196,22 @@ export class Peers {
     return await link.call(method, args, timeoutMs);
   }
 
+  /** Whether most voters, by what they say themselves, follow this server as the leader of this term. */
+  async areLedBy(raftId: number, term: number): Promise<boolean> {
+    const { id: own, timeoutMs } = this.#options;
+    const { voters } = this;
+    const leader = this.idOf(raftId);
+    if (leader === undefined || !voters.includes(leader)) return false;
+    const said = voters
+      .filter((id) => id !== own && id !== leader)
+      .map(async (id) => {
+        const answer = checkFollowed(await this.call(id, 'follows', {}, timeoutMs), id);
+        return answer.leader === leader && answer.term === term;
+      });
+    const agree = (await Promise.allSettled(said)).filter((one) => one.status === 'fulfilled' && one.value);
+    return agree.length + 1 > voters.length / 2;
+  }
+
   /** The member id with a Raft number; undefined for 0 and for strangers. */
   idOf(raftId: number): string | undefined {
     return this.servers.find((s) => s.raftId === raftId)?.id;
@@ -276,8 +301,9 @@ export class Peers {
   #sameDirectory(peer: string, instance: string | undefined): void {
     if (instance === undefined) throw new FarkvError('ERR_PROTOCOL', `${peer} does not name its data directory`);
     const state = this.#options.state();
+    // What this server knew when it ended holds until it has read its log: nobody takes a name in between.
     const known =
-      state.servers.find((s) => s.id === peer)?.instance ??
+      this.servers.find((s) => s.id === peer)?.instance ??
       state.members.get(peer)?.instance ??
       this.#instances.get(peer);
     if (known === undefined) this.#instances.set(peer, instance);

@@ -1,14 +1,13 @@
 /**
  * The peers' port, with Raft and the metadata behind it. Without a peer's token no message and no call gets further; a
- * joiner's messages do not either. A message that passes the checks may stop a member only by RaftInvariantError, which
- * is what it does when peers break Raft's rules: peers are trusted as far as that.
+ * joiner's messages do not either. No message stops a member: one that breaks Raft's rules ends its connection.
  */
 import { FarkvError } from '../../core/errors.js';
 import { decodeProposal, encodeProposal } from '../../core/metadata/commands.js';
 import { MetadataMachine } from '../../core/metadata/machine.js';
 import { EMPTY } from '../../core/metadata/reduce.js';
 import type { Hello } from '../../core/protocol/index.js';
-import { bootstrapState, checkRaftMessage, EntryType, RaftInvariantError, RaftNode } from '../../core/raft/index.js';
+import { bootstrapState, checkRaftMessage, EntryType, ImplausibleMessage, RaftNode } from '../../core/raft/index.js';
 import { RecentAddresses } from '../../server/control/addresses.js';
 import { PeerPlane } from '../../server/control/peer-plane.js';
 import { Log } from '../../server/log.js';
@@ -101,8 +100,8 @@ class Member {
       this.#node.step(checked.message);
       this.#work();
     } catch (error) {
-      if (!(error instanceof RaftInvariantError)) throw error;
-      this.reset();
+      if (!(error instanceof ImplausibleMessage)) throw error;
+      throw new FarkvError('ERR_PROTOCOL', error.message);
     }
   }
 

@@ -9,7 +9,7 @@ test.serial('changes, joins, failed logins and exchanged files are told with who
   const directory = mkdtempSync(join(tmpdir(), 'farkv-audit-'));
   t.teardown(() => rmSync(directory, { recursive: true }));
   const secrets = join(directory, 'secrets');
-  t.is((await farkv(['secrets', 'init', secrets])).code, 0);
+  t.is((await farkv(['secrets', 'init', secrets, '--one-identity-for-all-servers'])).code, 0);
   const args = ['--secrets', secrets, '--log-format', 'json', '--log-level', 'debug'];
   const cluster = await Cluster.start(t, { memory: '32mb', args });
   const server = cluster.server(0);

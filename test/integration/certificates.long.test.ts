@@ -2,7 +2,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as dialTls } from 'node:tls';
@@ -60,6 +60,10 @@ test.serial('certificates of one directory make a cluster, and each opens its ro
       timeoutMs: 60_000,
       hello: { role: 'peer', from, instance: '0a'.repeat(8), clusterId: '', join: true },
     });
+  t.false(existsSync(join(secrets, 'peer-token')), 'what opens every name');
+  const joiner = await comes('server-s2', 's2');
+  t.is(joiner.welcome.instance, undefined);
+  joiner.close();
   await t.throwsAsync(comes('server-s2', 's9'), { code: 'ERR_UNAUTHORIZED', message: /one of s2, not of s9/ });
   await t.throwsAsync(comes('operator', 's2'), { code: 'ERR_UNAUTHORIZED', message: /servers come as peer/ });
   const wrong = await farkv([
@@ -86,7 +90,7 @@ async function shownAt(address: string, directory: string): Promise<string> {
 }
 
 test.serial('authority and certificates are exchanged while clients work: no call fails', async (t) => {
-  const { cluster, secrets, run } = await secured(t, 3);
+  const { cluster, secrets, run } = await secured(t, 3, '--one-identity-for-all-servers');
   const files = {
     caFile: join(secrets, 'ca.crt'),
     certFile: join(secrets, 'writer.crt'),

@@ -13,6 +13,7 @@ import type { Hostility } from '../support/hostile.js';
 
 const TOKEN = 'right';
 const OPERATOR = 'of operators';
+const PEERS = 'of servers';
 const SECONDS = 6;
 const QUIET_SECONDS = 3;
 /** Handshakes are bounded by address: an operator who shares the attacker's may have to come again. */
@@ -38,7 +39,7 @@ async function holds(
   const cluster = await Cluster.start(t, {
     servers: 3,
     shards: 6,
-    args: [...LEASE, '--token', TOKEN, '--operator-token', OPERATOR, '--peer-token', 'of servers', ...args],
+    args: [...LEASE, '--token', TOKEN, '--operator-token', OPERATOR, '--peer-token', PEERS, ...args],
   });
   const kv = await connect({
     servers: cluster.addresses,
@@ -105,3 +106,10 @@ test.serial('1,500 sockets at each port that begin TLS handshakes and do not end
 test.serial('24 operators that ask for the status and read no answer', async (t) => {
   await holds(t, [], ({ address }) => [{ kind: 'unread', address, sockets: 24, token: OPERATOR, role: 'admin' }]);
 });
+
+test.serial(
+  '12 servers that ask for a place, with the credential of servers and calls as large as those of servers',
+  async (t) => {
+    await holds(t, [], ({ peer }) => [{ kind: 'joiners', address: peer, sockets: 12, token: PEERS, role: 'peer' }]);
+  },
+);

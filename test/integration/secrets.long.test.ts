@@ -1,5 +1,5 @@
 import test from 'ava';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Cluster, farkv } from '../support/cluster.js';
@@ -9,11 +9,15 @@ test.serial('secrets for all roles are made by one command, and each opens what 
   const directory = mkdtempSync(join(tmpdir(), 'farkv-secrets-'));
   t.teardown(() => rmSync(directory, { recursive: true }));
   const secrets = join(directory, 'made');
+  const nobody = await farkv(['secrets', 'init', secrets]);
+  t.is(nobody.code, 2);
+  t.regex(nobody.stderr, /--server s1 --server s2.*whoever has it is every server/);
+  t.false(existsSync(secrets));
   const made = await farkv(['secrets', 'init', secrets, '--tokens-only']);
   t.is(made.code, 0, made.stderr);
   t.is(statSync(secrets).mode & 0o777, 0o700);
   for (const name of readdirSync(secrets)) t.is(statSync(join(secrets, name)).mode & 0o777, 0o600, name);
-  const again = await farkv(['secrets', 'init', secrets]);
+  const again = await farkv(['secrets', 'init', secrets, '--server', 's1']);
   t.is(again.code, 2);
   t.regex(again.stderr, /token exists/);
 

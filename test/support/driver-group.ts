@@ -1,7 +1,14 @@
 /** Members of the metadata group in one process, over disks in memory. */
 import type { ExecutionContext } from 'ava';
 import { FarkvError } from '../../core/errors.js';
-import { bootstrapState, type RaftMessage, type Ready, type Snapshot } from '../../core/raft/index.js';
+import {
+  bootstrapState,
+  type HardState,
+  type RaftMessage,
+  type Ready,
+  type RestoredState,
+  type Snapshot,
+} from '../../core/raft/index.js';
 import { Log } from '../../server/log.js';
 import { MetadataDriver, type DriverOptions } from '../../server/metadata/driver.js';
 import { Proposer } from '../../server/metadata/proposer.js';
@@ -34,6 +41,10 @@ export interface Member {
   readonly failures: FarkvError[];
 }
 
+function withHardState(restored: RestoredState, more: Partial<HardState> = {}): RestoredState {
+  return { ...restored, hardState: { ...restored.hardState, ...more } };
+}
+
 /** Members that hear each other in the same process, unless they are cut off. */
 export class Group {
   readonly members: Member[] = [];
@@ -41,7 +52,15 @@ export class Group {
   readonly sent: RaftMessage[] = [];
   readonly #changed: (() => void)[] = [];
 
-  constructor(t: Pick<ExecutionContext, 'teardown'>, count: number, options: Partial<DriverOptions> = {}) {
+  /** `restoredOf`: what a member's disk has other than that of a new one. */
+  constructor(
+    t: Pick<ExecutionContext, 'teardown'>,
+    count: number,
+    {
+      restoredOf,
+      ...options
+    }: Partial<DriverOptions> & { readonly restoredOf?: (raftId: number) => Partial<HardState> } = {},
+  ) {
     const ids = Array.from({ length: count }, (_, i) => i + 1);
     for (const raftId of ids) {
       const storage = new MemoryStorage();
@@ -49,7 +68,7 @@ export class Group {
       const driver = new MetadataDriver({
         storage,
         raftId,
-        restored: bootstrapState(ids),
+        restored: withHardState(bootstrapState(ids), restoredOf?.(raftId)),
         incarnation: raftId,
         random: Math.random,
         tickMs: 5,

@@ -14,7 +14,7 @@ import { encodeFrame, type Hello } from '../../core/protocol/index.js';
 import { encodeValue } from '../../core/protocol/value.js';
 import { Random } from './random.js';
 
-export type HostileKind = 'silent' | 'half' | 'garbage' | 'hellos' | 'tls' | 'guesses' | 'unread';
+export type HostileKind = 'silent' | 'half' | 'garbage' | 'hellos' | 'tls' | 'guesses' | 'unread' | 'joiners';
 
 export interface Hostility {
   readonly kind: HostileKind;
@@ -70,13 +70,14 @@ async function clientHello(): Promise<Buffer> {
 
 async function bytesOf({ kind, token, role = 'client', seed = 1 }: Hostility): Promise<() => Uint8Array | undefined> {
   const random = new Random(seed);
-  const hello = (shown: string | undefined): Uint8Array =>
+  const hello = (shown: string | undefined, join = false): Uint8Array =>
     encodeFrame({
       t: 'hello',
       magic: 'farkv',
       versions: [1, 1],
       role,
-      ...(role === 'peer' ? { from: 's2', instance: '00'.repeat(8) } : {}),
+      ...(role === 'peer' ? { from: join ? 's9' : 's2', instance: '00'.repeat(8) } : {}),
+      ...(join ? { join } : {}),
       ...(shown === undefined ? {} : { token: shown }),
     });
   switch (kind) {
@@ -101,6 +102,13 @@ async function bytesOf({ kind, token, role = 'client', seed = 1 }: Hostility): P
     case 'unread': {
       const calls = Array.from({ length: 2000 }, (_, id) => encodeFrame({ t: 'call', id, method: 'status', args: {} }));
       return () => Buffer.concat([hello(token), ...calls]);
+    }
+    case 'joiners': {
+      // As dear to read as the frames of servers may be, and none of them a join.
+      const args = Array.from({ length: 260_000 }, () => 1);
+      const call = encodeFrame({ t: 'call', id: 1, method: 'join', args });
+      const all = Buffer.concat([hello(token, true), ...Array.from({ length: 64 }, () => call)]);
+      return () => all;
     }
   }
 }

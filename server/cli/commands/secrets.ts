@@ -34,6 +34,7 @@ interface InitArguments extends DirectoryArguments {
   readonly host: readonly string[] | undefined;
   readonly days: number;
   readonly tokensOnly: boolean;
+  readonly oneIdentityForAllServers: boolean;
 }
 interface IssueArguments extends DirectoryArguments {
   readonly role: CertificateRole;
@@ -81,19 +82,29 @@ function checkDays(days: number): void {
 /** An authority's certificate lasts ten years. */
 const AUTHORITY_DAYS_MOST = 3649;
 
-/** `s1` or `s1=10.0.0.1,db1.example.net` */
-function serverIssue(cluster: string, text: string, days: number): Issue {
+/** `s1` or `s1=10.0.0.1,db1.example.net`; `others`: of a server without hosts of its own. */
+function serverIssue(cluster: string, text: string, others: readonly string[], days: number): Issue {
   const [id = '', hosts = ''] = text.split('=');
   if (!isPlainName(id)) throw bad(`--server ${text}: ID or ID=HOST,HOST is expected`);
   return {
     file: `${SERVER}-${id}`,
     name: { cluster, role: 'peer', name: id },
-    hosts: hosts === '' ? localHosts() : hosts.split(','),
+    hosts: hosts === '' ? others : hosts.split(','),
     days,
   };
 }
 
 const localHosts = (): string[] => [...new Set([hostname(), 'localhost', '127.0.0.1', '::1'])];
+
+/** Whoever has what one server shows is that server. So each has its own, unless somebody says that it need not. */
+function checkServers({ server, oneIdentityForAllServers, tokensOnly }: InitArguments): void {
+  const ways = [server !== undefined, oneIdentityForAllServers, tokensOnly].filter(Boolean).length;
+  if (ways > 1) throw bad('--server, --one-identity-for-all-servers and --tokens-only exclude each other');
+  if (ways === 0)
+    throw bad(
+      'which servers? Name each with --server: --server s1 --server s2 --server s3. With --one-identity-for-all-servers there is one certificate for all, and whoever has it is every server',
+    );
+}
 
 async function makeCertificates({ directory, cluster, server, host, days }: InitArguments): Promise<string[]> {
   if (!isPlainName(cluster)) throw bad(`--cluster ${cluster}: letters, digits, . _ -, at most 63`);
@@ -109,7 +120,7 @@ async function makeCertificates({ directory, cluster, server, host, days }: Init
             days,
           },
         ]
-      : server.map((one) => serverIssue(cluster, one, days));
+      : server.map((one) => serverIssue(cluster, one, host ?? localHosts(), days));
   const clients = CERTIFICATE_ROLES.filter((role) => role !== 'peer').map((role) => ({
     file: role,
     name: { cluster, role, name: role },
@@ -128,19 +139,26 @@ async function makeCertificates({ directory, cluster, server, host, days }: Init
 }
 
 async function init(args: InitArguments): Promise<void> {
-  const { directory } = args;
+  const { directory, server, tokensOnly } = args;
+  checkServers(args);
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     chmodSync(directory, 0o700);
   } catch (cause) {
     throw bad(`${directory} cannot be made: ${(cause as Error).message}`, cause);
   }
-  for (const name of TOKEN_NAMES) makeToken(join(directory, name));
-  const certificates = args.tokensOnly ? [] : await makeCertificates(args);
-  const made = [...TOKEN_NAMES.map((name) => join(directory, name)), ...certificates];
+  // A token of servers is that of every server: beside certificates with names it would open what they close.
+  const tokens = TOKEN_NAMES.filter((name) => name !== 'peer-token' || server === undefined);
+  for (const name of tokens) makeToken(join(directory, name));
+  const certificates = tokensOnly ? [] : await makeCertificates(args);
+  const made = [...tokens.map((name) => join(directory, name)), ...certificates];
+  const copy =
+    server === undefined
+      ? `Copy ${directory} to every server, without ca.key and the keys of clients. Whoever has ${tokensOnly ? 'peer-token' : 'peer-token or server.key'} can act as every server\n`
+      : `Copy to each server ca.crt, the tokens, and server-ID.crt with server-ID.key of its own ID: no server needs another's, nor ca.key\n`;
   process.stdout.write(
-    `${made.join('\n')}\n` +
-      `Copy ${directory} to every server, without ca.key and the keys of clients: farkv server --secrets ${directory}\n` +
+    `${made.join('\n')}\n${copy}` +
+      `Start each: farkv server --secrets ${directory}\n` +
       `Give each program ca.crt, and the token or the certificate with its key of its role: farkv get KEY --secrets DIR\n`,
   );
 }
@@ -249,12 +267,21 @@ const command: CliCommand<object> = {
               type: 'string',
               array: true,
               requiresArg: true,
+              describe: 'ID or ID=HOST,HOST: a certificate for this server alone, once per server',
+            },
+            'one-identity-for-all-servers': {
+              type: 'boolean',
+              default: false,
               describe:
-                'ID or ID=HOST,HOST: a certificate for this server alone, once per server. Default: one for all',
+                'In place of --server: one certificate and one token for all servers, so whoever has one of them can act as every server',
             },
             host: hostOption,
             days: { ...daysOption, default: DAYS },
-            'tokens-only': { type: 'boolean', default: false, describe: 'No certificates, so no TLS' },
+            'tokens-only': {
+              type: 'boolean',
+              default: false,
+              describe: 'No certificates, so no TLS; the token of servers is that of every server',
+            },
           }) as unknown as Argv<InitArguments>,
         handler: init,
       })
@@ -304,10 +331,13 @@ const command: CliCommand<object> = {
         handler: rotateTickets,
       })
       .demandCommand(1, 'Choose an action: init, issue, renew, list, rotate-tickets')
-      .example('$0 secrets init /etc/farkv/secrets', 'then: farkv server --secrets /etc/farkv/secrets')
+      .example(
+        '$0 secrets init /etc/farkv/secrets --server s1 --server s2 --server s3',
+        'then: farkv server --id s1 --secrets /etc/farkv/secrets',
+      )
       .example('$0 secrets renew /etc/farkv/secrets --within 30', 'for a timer; nothing restarts')
       .epilogue(
-        `token, writer.crt: clients. reader-token, reader.crt: clients that only read. operator-token, operator.crt: farkv status, drain, member, shard.\nmonitor-token, monitor.crt: the status. peer-token, server.crt: servers, and nobody else.\n\n${exitCodesHelp({ done: 'made' })}`,
+        `token, writer.crt: clients. reader-token, reader.crt: clients that only read. operator-token, operator.crt: farkv status, drain, member, shard.\nmonitor-token, monitor.crt: the status. server-ID.crt: the server of that --id. peer-token, server.crt: every server.\n\n${exitCodesHelp({ done: 'made' })}`,
       ),
   handler: () => undefined,
 };

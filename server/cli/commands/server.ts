@@ -23,7 +23,7 @@ const FIXED_LIMITS = 'Fixed limits: keys 1 KiB, values 64 MiB; a shard has at mo
 const BOUNDS =
   'Bounds: a control connection costs at most 64 KiB of what it sends, and is closed with 64 MiB of unread data, all together with 256 MiB. ' +
   'A frame has at most 2 KiB before the login, 64 KiB after it, 4 MiB from another server. ' +
-  'After 10 wrong tokens a source address waits 100 ms, then twice as long each time, to 30 s. ' +
+  'After 10 wrong tokens a source address is told to wait 100 ms, then twice as long each time, to 30 s; a right token is let in at once. ' +
   'The port between servers holds 192 connections without a login, and begins 20 logins per second from strange addresses, 50 from those of its servers.';
 
 /** What the log says of signals that change nothing. */

@@ -1,0 +1,48 @@
+import test from 'ava';
+import type { Command } from '../core/metadata/commands.js';
+import { EMPTY } from '../core/metadata/reduce.js';
+import type { MetadataState } from '../core/metadata/state.js';
+import { answerJoin, type AdminContext } from './admin-calls.js';
+import { createHash } from 'node:crypto';
+
+const TOKEN = 'of a joiner';
+
+/** A server whose metadata knows one join token; what it proposes is refused. */
+function context(guesses: number): { readonly context: AdminContext; readonly proposed: Command[] } {
+  const proposed: Command[] = [];
+  const hash = createHash('sha256').update(TOKEN, 'utf8').digest('hex');
+  const state: MetadataState = {
+    ...EMPTY,
+    clusterId: '1f'.repeat(16),
+    joinTokens: [{ hash, expiresMs: Number.MAX_SAFE_INTEGER }],
+  };
+  let left = guesses;
+  return {
+    proposed,
+    context: {
+      id: 's1',
+      driver: { state, leader: 1, leads: true },
+      peers: { call: () => Promise.reject(new Error('nobody is asked')), idOf: () => 's1', servers: [] },
+      grantor: { current: undefined },
+      propose: (command) => {
+        proposed.push(command);
+        return Promise.resolve({ ok: false, code: 'ERR_UNAUTHORIZED', message: 'the join token is wrong' });
+      },
+      nowMs: () => 0,
+      joinTokens: true,
+      mayGuess: () => (left -= 1) >= 0,
+      syncMs: 0,
+    },
+  };
+}
+
+test('of join tokens that nobody has made only so many become entries of the log, and one that was made always does', async (t) => {
+  const { context: of, proposed } = context(2);
+  const join = (token: string) =>
+    answerJoin(of, 's9', { instance: '0a'.repeat(8), control: ['127.0.0.1:1'], peer: ['127.0.0.1:2'], token });
+  for (let i = 0; i < 2; i++) await t.throwsAsync(join(`guess ${i}`), { code: 'ERR_UNAUTHORIZED' });
+  for (let i = 0; i < 5; i++) await t.throwsAsync(join(`guess ${i}`), { code: 'ERR_BUSY' });
+  t.is(proposed.length, 2);
+  await t.throwsAsync(join(TOKEN), { code: 'ERR_UNAUTHORIZED' });
+  t.is(proposed.length, 3);
+});

@@ -17,6 +17,7 @@ import type { Trust } from '../../net/tls.js';
 import { checkPrivate, readSecretFile } from '../config/secret-file.js';
 import { certificateFiles } from '../config/secrets-directory.js';
 import { parseDuration } from '../config/units.js';
+import { printError } from './output.js';
 
 export interface ClientArguments {
   readonly connect: string;
@@ -214,7 +215,7 @@ export async function connectWith(
   const client = await connect(options);
   if (args.verbose) {
     for (const { server, worker, provider, reason } of client.transports()) {
-      process.stderr.write(`${server} thread ${worker}: ${provider ?? 'not connected'} (${reason})\n`);
+      printError(`${server} thread ${worker}: ${provider ?? 'not connected'} (${reason})\n`);
     }
   }
   return client;

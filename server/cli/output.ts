@@ -1,7 +1,18 @@
 /**
- * Standard output for commands that may be piped: waits when the reader is slow, and ends quietly when it has gone
- * (`farkv scan | head`).
+ * Where commands write. Every line for people goes through `print` or `printError`, which show what a terminal would
+ * obey (core/visible-text.ts): a server, another store or a file may have given any part of it.
  */
+import { visibleLines } from '../../core/visible-text.js';
+
+/** Whole lines to standard output. */
+export function print(text: string): void {
+  process.stdout.write(visibleLines(text));
+}
+
+/** Whole lines to standard error. */
+export function printError(text: string): void {
+  process.stderr.write(visibleLines(text));
+}
 
 /** In the place of a file's name: standard input or output. */
 export const STANDARD = '-';
@@ -16,6 +27,10 @@ export class Output {
   #wake: () => void = () => undefined;
 
   constructor() {
+/**
+ * Standard output for commands that may be piped: waits when the reader is slow, and ends quietly when it has gone
+ * (`farkv scan | head`). What is written comes out as it is.
+ */
     process.stdout.on('drain', () => this.#wake());
     process.stdout.on('close', () => this.#wake());
     process.stdout.on('error', (error: NodeJS.ErrnoException) => {

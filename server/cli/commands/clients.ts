@@ -1,12 +1,14 @@
 /** `farkv clients`: who is connected. Each server is asked for its own clients. */
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
+import { visibleJson } from '../../../core/visible-text.js';
 import { checkClientPage, type ClientEntry } from '../../control/client-list.js';
 import type { ClusterStatus } from '../../status.js';
 import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type Connection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print } from '../output.js';
 import { table } from '../table.js';
 
 interface ClientsArguments extends ConnectionArguments {
@@ -81,7 +83,7 @@ async function handler(args: ClientsArguments): Promise<void> {
   if (!Number.isInteger(args.limit) || args.limit < 1 || args.limit > LIMIT.most)
     throw new FarkvError('ERR_CONFIG', `--limit is a number from 1 to ${LIMIT.most}`);
   const found = await report(args);
-  process.stdout.write(args.json ? `${JSON.stringify(found, undefined, 2)}\n` : renderClients(found));
+  print(args.json ? `${visibleJson(found, 2)}\n` : renderClients(found));
   if (found.missing.length > 0) process.exitCode = 1;
 }
 

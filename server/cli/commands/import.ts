@@ -6,7 +6,7 @@ import { FarkvError } from '../../../core/errors.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodeOf, exitCodesHelp } from '../exit-codes.js';
-import { namedFile, STANDARD } from '../output.js';
+import { namedFile, STANDARD, print, printError } from '../output.js';
 import { countsOf, Progress } from '../transfer/progress.js';
 import { KEEP_NEWER } from './restore.js';
 
@@ -42,7 +42,7 @@ async function importLines(args: ImportArguments): Promise<void> {
         skip: args.onError === 'skip',
         onBad: (line, why) => {
           progress.end();
-          process.stderr.write(`${name}: line ${line}: ${why}\n`);
+          printError(`${name}: line ${line}: ${why}\n`);
         },
         onRead: (lines, read) => progress.at(bytes === 0 ? 0 : read / bytes, () => countsOf(lines, read)),
       });
@@ -50,11 +50,11 @@ async function importLines(args: ImportArguments): Promise<void> {
       progress.end();
     }
   });
-  process.stdout.write(`${doneText(done)}${done.bad > 0 ? `, ${done.bad.toLocaleString('en')} bad` : ''}\n`);
+  print(`${doneText(done)}${done.bad > 0 ? `, ${done.bad.toLocaleString('en')} bad` : ''}\n`);
   if (done.bad === 0) return;
   process.exitCode = EXIT.failed;
   if (args.onError === 'stop')
-    process.stderr.write(
+    printError(
       `farkv import: stopped after line ${done.lines}; the other lines up to there are imported. --on-error skip goes on\n`,
     );
 }
@@ -75,7 +75,7 @@ async function fromRedis(args: ImportArguments): Promise<void> {
     await importRedis(args);
   } catch (error) {
     if (!(error instanceof RedisFailure)) throw error;
-    process.stderr.write(`farkv import: ${error.message}\n`);
+    printError(`farkv import: ${error.message}\n`);
     process.exitCode = exitCodeOf(error);
   }
 }
@@ -96,8 +96,8 @@ async function importRedis(args: ImportArguments): Promise<void> {
       progress.end();
     }
   });
-  process.stdout.write(`${doneText(done)}\n`);
-  for (const line of leftOutLines(done.leftOut)) process.stderr.write(`${line}\n`);
+  print(`${doneText(done)}\n`);
+  for (const line of leftOutLines(done.leftOut)) printError(`${line}\n`);
   if (done.leftOut.size > 0) process.exitCode = EXIT.failed;
 }
 

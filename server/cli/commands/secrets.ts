@@ -23,6 +23,7 @@ import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print } from '../output.js';
 import { table } from '../table.js';
 
 interface DirectoryArguments {
@@ -138,7 +139,7 @@ async function init(args: InitArguments): Promise<void> {
   for (const name of TOKEN_NAMES) makeToken(join(directory, name));
   const certificates = args.tokensOnly ? [] : await makeCertificates(args);
   const made = [...TOKEN_NAMES.map((name) => join(directory, name)), ...certificates];
-  process.stdout.write(
+  print(
     `${made.join('\n')}\n` +
       `Copy ${directory} to every server, without ca.key and the keys of clients: farkv server --secrets ${directory}\n` +
       `Give each program ca.crt, and the token or the certificate with its key of its role: farkv get KEY --secrets DIR\n`,
@@ -160,7 +161,7 @@ async function issueOne({ directory, role, name, tenant, host, days }: IssueArgu
   if (existsSync(certificateOf(directory, file)))
     throw bad(`${certificateOf(directory, file)} exists: farkv secrets renew ${directory} makes it anew`);
   await issue(directory, { file, name: roleName, hosts: host ?? (role === 'peer' ? localHosts() : []), days });
-  process.stdout.write(`${certificateOf(directory, file)}\n`);
+  print(`${certificateOf(directory, file)}\n`);
 }
 
 async function renewAll({ directory, within, days, authority }: RenewArguments): Promise<void> {
@@ -169,13 +170,13 @@ async function renewAll({ directory, within, days, authority }: RenewArguments):
   const { renew, renewAuthority } = await import('../../secrets/authority.js');
   if (authority) {
     await renewAuthority(directory);
-    process.stdout.write(
+    print(
       `${certificateOf(directory, AUTHORITY)} has another authority, and the ones before it. Copy it to every server and program; then farkv secrets renew ${directory}\n`,
     );
     return;
   }
   const files = await renew(directory, within ?? Infinity, days);
-  process.stdout.write(
+  print(
     files.length === 0
       ? 'no certificate expires within that time\n'
       : `${files.map((file) => certificateOf(directory, file)).join('\n')}\nCopy them, with their keys, to where they are used. Servers, commands and clients with files read them again; nothing restarts\n`,
@@ -184,7 +185,7 @@ async function renewAll({ directory, within, days, authority }: RenewArguments):
 
 async function listAll({ directory }: DirectoryArguments): Promise<void> {
   const { list } = await import('../../secrets/authority.js');
-  process.stdout.write(
+  print(
     table(
       [{ title: 'FILE' }, { title: 'NAME' }, { title: 'HOSTS' }, { title: 'EXPIRES' }, { title: 'DAYS', right: true }],
       list(directory).map((one) => [
@@ -202,7 +203,7 @@ async function rotateTickets(args: ConnectionArguments): Promise<void> {
   await withCluster(readConnection(args), async (cluster) => {
     await cluster.call('tickets-rotate', {});
   });
-  process.stdout.write('the ticket secret was exchanged; tickets of the one before are good until the next exchange\n');
+  print('the ticket secret was exchanged; tickets of the one before are good until the next exchange\n');
 }
 
 const ACTIONS = {

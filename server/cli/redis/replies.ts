@@ -4,7 +4,8 @@
  */
 import { FarkvError } from '../../../core/errors.js';
 
-/** A reply that says what went wrong with one command. */
+import { visible } from '../../../core/visible-text.js';
+/** A reply that says what went wrong with one command. Its text is visible, as that of a status is. */
 export interface ErrorReply {
   readonly error: string;
 }
@@ -49,9 +50,9 @@ export class Replies {
     const rest = line.slice(1);
     switch (line[0]) {
       case '+':
-        return rest;
+        return visible(rest);
       case '-':
-        return { error: rest };
+        return { error: visible(rest) };
       case ':':
         return integer(rest, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
       case '$': {

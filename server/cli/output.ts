@@ -17,20 +17,25 @@ export function printError(text: string): void {
 /** In the place of a file's name: standard input or output. */
 export const STANDARD = '-';
 
-/** What a positional argument names: yargs gives a lone dash as nothing. */
-export function namedFile(given: string): string {
-  return given === '' ? STANDARD : given;
+/** Whether it names standard input, which may be a pipe where a file may not. */
+export function isStandardInput(given: string): boolean {
+  return given === STANDARD || given === '/dev/stdin';
 }
 
+/** What a positional argument names: yargs gives a lone dash as nothing. */
+export function namedFile(given: string): string {
+  return given === '' || isStandardInput(given) ? STANDARD : given;
+}
+
+/**
+ * Standard output for commands that may be piped: waits when the reader is slow, and ends quietly when it has gone
+ * (`farkv scan | head`). What is written comes out as it is.
+ */
 export class Output {
   #gone = false;
   #wake: () => void = () => undefined;
 
   constructor() {
-/**
- * Standard output for commands that may be piped: waits when the reader is slow, and ends quietly when it has gone
- * (`farkv scan | head`). What is written comes out as it is.
- */
     process.stdout.on('drain', () => this.#wake());
     process.stdout.on('close', () => this.#wake());
     process.stdout.on('error', (error: NodeJS.ErrnoException) => {

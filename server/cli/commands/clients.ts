@@ -50,13 +50,15 @@ async function askServer(
   found: ConnectedClient[],
 ): Promise<number> {
   return await withCluster({ ...connection, addresses: control }, async (server) => {
-    for (let after: number | undefined = 0; ;) {
+    for (let after = 0; ;) {
       const query = { after, ...(tenant === undefined ? {} : { tenant }) };
       const page = checkClientPage(await server.call('clients', query), 'clients');
       for (const { number: _, sinceMs, ...client } of page.clients.slice(0, limit - found.length))
         found.push({ ...client, server: id, since: new Date(sinceMs).toISOString() });
+      if (page.next === undefined || found.length >= limit) return page.count;
+      if (page.next <= after)
+        throw new FarkvError('ERR_PROTOCOL', 'its list of clients does not come to an end: the same page comes again');
       after = page.next;
-      if (after === undefined || found.length >= limit) return page.count;
     }
   });
 }

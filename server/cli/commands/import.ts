@@ -1,8 +1,8 @@
 /** `farkv import FILE.jsonl|redis://...`: entries from elsewhere. */
 import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
+import { fileReason, openRegularFile, NotRegular } from '../../../net/regular-file.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodeOf, exitCodesHelp } from '../exit-codes.js';
@@ -20,12 +20,12 @@ interface ImportArguments extends ClientArguments {
 async function streamOf(source: string): Promise<{ readonly stream: AsyncIterable<Buffer>; readonly bytes: number }> {
   if (source === STANDARD) return { stream: process.stdin, bytes: 0 };
   try {
-    const file = await open(source, 'r');
+    const file = await openRegularFile(source);
     const { size } = await file.stat();
     return { stream: createReadStream('', { fd: file, highWaterMark: 1 << 20 }), bytes: size };
   } catch (cause) {
-    const { code = 'error' } = cause as NodeJS.ErrnoException;
-    throw new FarkvError('ERR_CONFIG', `the file ${source} cannot be read: ${code}`, { cause });
+    const piped = cause instanceof NotRegular ? '; - reads standard input' : '';
+    throw new FarkvError('ERR_CONFIG', `the file ${source} cannot be read: ${fileReason(cause)}${piped}`, { cause });
   }
 }
 

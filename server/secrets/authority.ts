@@ -59,6 +59,7 @@ function authorityOf(directory: string): Pair {
 
 /** The file of a certificate, without its ending. */
 export function fileOf({ role, tenant, name }: RoleName): string {
+  if (role === 'peer' && name === ANY_SERVER) return SERVER;
   return [role === 'peer' ? SERVER : role, ...(tenant === undefined ? [] : [tenant]), name].join('-');
 }
 

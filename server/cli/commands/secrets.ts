@@ -146,17 +146,23 @@ async function init(args: InitArguments): Promise<void> {
   );
 }
 
+/** Each becomes a part of a role name, where a slash would begin the next part, and of a file's name. */
+function checkNames(role: CertificateRole, name: string, tenant: string | undefined): void {
+  const rule = 'a name has letters, digits, . _ -, at most 63, and begins with a letter or digit';
+  if (!isPlainName(name) && !(role === 'peer' && name === ANY_SERVER)) throw bad(`<name> ${name}: ${rule}`);
+  if (tenant !== undefined && !isPlainName(tenant)) throw bad(`--tenant ${tenant}: ${rule}`);
+}
+
 async function issueOne({ directory, role, name, tenant, host, days }: IssueArguments): Promise<void> {
   checkDays(days);
   const { fileOf, issue, list } = await import('../../secrets/authority.js');
   const cluster = list(directory).find((one) => one.name !== undefined)?.name?.cluster;
   if (cluster === undefined) throw bad(`${directory} has no certificates: farkv secrets init makes them`);
+  checkNames(role, name, tenant);
   const asked: RoleName = { cluster, role, name, ...(tenant === undefined ? {} : { tenant }) };
   const roleName = parseRoleName(formatRoleName(asked));
   if (roleName === undefined)
-    throw bad(
-      `${formatRoleName(asked)}: names have letters, digits, . _ -, at most 63; tenants have writers and readers`,
-    );
+    throw bad(`--tenant ${tenant ?? ''}: a ${role} is of no tenant; tenants have writers and readers`);
   const file = fileOf(roleName);
   if (existsSync(certificateOf(directory, file)))
     throw bad(`${certificateOf(directory, file)} exists: farkv secrets renew ${directory} makes it anew`);

@@ -114,7 +114,7 @@ test('refused, unreachable, silent, malformed and lost are told apart', async (t
       throw new FarkvError('ERR_UNAUTHORIZED', 'who\nare you?');
     },
   });
-  await fails(refusing.address, 'ERR_UNAUTHORIZED', /^who are you\?$/);
+  await fails(refusing.address, 'ERR_UNAUTHORIZED', /^who\\nare you\?$/);
   await refusing.until(() => refusing.log.length === 3);
   t.deepEqual(refusing.log, ['hello admin', 'refused: who\nare you?', 'closed ']);
   await fails(await listen(t, () => undefined), 'ERR_TIMEOUT', /did not answer within 50 ms/, 50);

@@ -2,11 +2,11 @@
  * TLS of the control plane, for both ends: its version and ciphers, whom a dialer trusts and what it shows, and the
  * errors that mean "not trusted".
  */
-import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { createSecureContext, type ConnectionOptions } from 'node:tls';
 import { FarkvError } from '../core/errors.js';
 import { checkServer, roleNameOf } from './certificate.js';
+import { PEM_BYTES_MAX, readRegular } from './regular-file.js';
 import { WatchedFiles, type WatchOptions } from './watched-files.js';
 
 /** What either end speaks, whatever the defaults of Node.js are made to be: all suites of TLS 1.3 that it has. */
@@ -34,7 +34,8 @@ export interface TrustSource {
   readonly value: Trust;
 }
 
-const pem = (file: string | undefined): Buffer | undefined => (file === undefined ? undefined : readFileSync(file));
+const pem = (file: string | undefined): Buffer | undefined =>
+  file === undefined ? undefined : readRegular(file, PEM_BYTES_MAX);
 
 /** Throws ERR_CONFIG when files cannot be read, or certificate and key do not belong together. */
 export function trustSource(trust: Trust, watch?: WatchOptions): TrustSource {

@@ -15,24 +15,23 @@
  */
 import {
   closeSync,
-  existsSync,
+  constants,
   fsyncSync,
-  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
-  statSync,
   writeSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { FarkvError } from '../core/errors.js';
 import { checkAddresses, memberId, MEMBERS_MAX, raftNumber } from '../core/metadata/check-state.js';
 import { raftIdOf } from '../core/metadata/placement.js';
 import { boolean, hex128, hex64, list, literal, maybe, record, uint, type Check } from '../core/protocol/check.js';
+import { makeDirectory, privateTemporaryDirectory } from '../net/private-directory.js';
+import { openRegular, readRegular, UnfitFile } from '../net/regular-file.js';
 import type { Peer } from './config/settings.js';
 
 /** A server as others find it. */
@@ -94,38 +93,26 @@ export interface OpenOptions {
   readonly tryLock: (fd: number) => boolean;
 }
 
+/** Of a file of JSON: 64 servers, each with all of its addresses, have less. */
+const FILE_BYTES_MAX = 4 << 20;
+
 function refuse(message: string, cause?: unknown): never {
   throw new FarkvError('ERR_DATA_DIR', message, cause === undefined ? undefined : { cause });
 }
 
-/** Where temporary directories and sockets of this user lie; made private, and refused when somebody else made it. */
-export function privateTemporaryDirectory(): string {
-  const uid = process.getuid?.() ?? 0;
-  const path = join(tmpdir(), `farkv-${uid}`);
-  mkdirSync(path, { recursive: true, mode: 0o700 });
-  const s = statSync(path);
-  if (!s.isDirectory() || s.uid !== uid || (s.mode & 0o077) !== 0)
-    refuse(`${path} is not a private directory of this user (0700)`);
-  return path;
-}
-
-/**
- * With its parents. Not mkdirSync's `recursive`: where a file system answers ENOENT although the parent is there, as
- * /proc does, that tries for ever (Node.js 20).
- */
-function makeDirectory(path: string): void {
-  if (existsSync(path)) return;
-  if (!existsSync(dirname(path))) makeDirectory(dirname(path));
+/** Whatever is under the name of a file of a data directory. */
+function ownFile<T>(path: string, use: (path: string) => T): T {
   try {
-    mkdirSync(path, { mode: 0o700 });
+    return use(path);
   } catch (cause) {
-    // Another process may have made it meanwhile.
-    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause;
+    if (cause instanceof UnfitFile) refuse(`${path} cannot be used: ${cause.message}`, cause);
+    throw cause;
   }
 }
 
 function lockDirectory(path: string, tryLock: (fd: number) => boolean): number {
-  const fd = openSync(join(path, 'lock'), 'a', 0o600);
+  const how = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
+  const fd = ownFile(join(path, 'lock'), (file) => openRegular(file, how, 0o600));
   if (tryLock(fd)) return fd;
   closeSync(fd);
   refuse(`${path} is in use by another farkv server`);
@@ -266,7 +253,7 @@ export class DataDirectory {
   #read<T>(name: string, check: Check<T>): T | undefined {
     let text: string;
     try {
-      text = readFileSync(join(this.path, name), 'utf8');
+      text = ownFile(join(this.path, name), (path) => readRegular(path, FILE_BYTES_MAX)).toString();
     } catch (cause) {
       if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
       throw cause;
@@ -284,7 +271,8 @@ export class DataDirectory {
   /** Replaced as a whole: after a crash there is the old file or the new one. */
   #write(name: string, value: unknown): void {
     const temporary = join(this.path, `${name}.new`);
-    const fd = openSync(temporary, 'w', 0o600);
+    const how = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
+    const fd = ownFile(temporary, (path) => openRegular(path, how, 0o600));
     try {
       writeSync(fd, `${JSON.stringify(value, undefined, 2)}\n`);
       fsyncSync(fd);
@@ -312,7 +300,7 @@ function removeLeftovers(own: string, tryLock: (fd: number) => boolean): void {
     const path = join(parent, name);
     if (!name.startsWith('run-') || path === own) continue;
     try {
-      const fd = openSync(join(path, 'lock'), 'r');
+      const fd = openRegular(join(path, 'lock'));
       if (tryLock(fd)) rmSync(path, { recursive: true, force: true });
       closeSync(fd);
     } catch {

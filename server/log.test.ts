@@ -28,6 +28,20 @@ test('who did what is written whatever level is asked for, as text or as an obje
   ]);
 });
 
+test('what others have written is visible, and makes no line of its own', (t) => {
+  const evil = 'a\x1b[2J\x9b\u202e\n2026 error FORGED';
+  const time = new Date(0);
+  const text = formatLine('text', time, 'warn', evil, undefined);
+  t.is(text, '1970-01-01T00:00:00.000Z warn a\\x1b[2J\\x9b\\u202e\\n2026 error FORGED\n');
+  for (const line of [
+    formatLine('json', time, 'warn', evil, undefined),
+    formatLine('json', time, 'warn', '', { event: 'x', message: evil }),
+  ]) {
+    t.regex(line, /^[\x20-\x7e]+\n$/);
+    t.is((JSON.parse(line) as { readonly message: string }).message, evil);
+  }
+});
+
 test('what may happen any number of times is written so often and then counted', (t) => {
   const lines: string[] = [];
   let now = 0;

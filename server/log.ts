@@ -2,6 +2,7 @@
  * What a server says about itself: lines of text, some with fields for programs. Never given: tokens, rkeys, seeds,
  * tickets, keys or values of users.
  */
+import { visible, visibleJson } from '../core/visible-text.js';
 import type { LogFormat, LogLevel } from './config/settings.js';
 
 /** Of one line, for programs; `event` says what happened. */
@@ -59,7 +60,7 @@ function auditText({ event, ...fields }: LogFields): string {
   return ['audit', event, ...words].join(' ');
 }
 
-/** One line, as `--log-format` says. */
+/** One line, as `--log-format` says, whatever the text has in it: much of it comes from other programs. */
 export function formatLine(
   format: LogFormat,
   time: Date,
@@ -67,8 +68,8 @@ export function formatLine(
   text: string,
   fields: LogFields | undefined,
 ): string {
-  if (format === 'text') return `${time.toISOString()} ${level} ${text}\n`;
-  return `${JSON.stringify({ time: time.toISOString(), level, ...(fields ?? { message: text }) })}\n`;
+  if (format === 'text') return `${time.toISOString()} ${level} ${visible(text)}\n`;
+  return `${visibleJson({ time: time.toISOString(), level, ...(fields ?? { message: text }) })}\n`;
 }
 
 const LINES = 20;

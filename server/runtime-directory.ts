@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { privateTemporaryDirectory } from './data-directory.js';
+import { privateTemporaryDirectory } from '../net/private-directory.js';
 
 const PATH_MAX = 107;
 

@@ -5,9 +5,9 @@
  * The clock runs from when the first thread begins, all being connected, until the last one is done. Not for: command
  * lines (server/cli), text (report.ts).
  */
-import { readFileSync } from 'node:fs';
 import type { Worker } from 'node:worker_threads';
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
+import { readRegular, TEXT_BYTES_MAX } from '../../net/regular-file.js';
 import { startThread } from '../../native/package.js';
 import type { DatabaseName } from './database-names.js';
 import { DATABASE_PREFIXES } from './databases/open.js';
@@ -130,7 +130,7 @@ class Run {
     if (this.#p.fieldLengthDistribution !== 'histogram') return undefined;
     const path = this.#p.fieldLengthHistogram;
     try {
-      return parseLengthHistogram(readFileSync(path, 'utf8'));
+      return parseLengthHistogram(readRegular(path, TEXT_BYTES_MAX).toString());
     } catch (cause) {
       throw new FarkvError(
         'ERR_CONFIG',

@@ -1,7 +1,8 @@
 /** Reads a property file; a bare name that is no file here is looked for among the workloads that come with farkv. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
+import { readRegular, TEXT_BYTES_MAX } from '../../net/regular-file.js';
 import { packageFile } from '../../native/package.js';
 import { parseProperties } from './properties.js';
 
@@ -17,7 +18,7 @@ function shipped(name: string): string | undefined {
 export function readWorkloadFile(path: string): Map<string, string> {
   const own = existsSync(path) || basename(path) !== path ? undefined : shipped(path);
   try {
-    return parseProperties(own ?? readFileSync(path, 'utf8'));
+    return parseProperties(own ?? readRegular(path, TEXT_BYTES_MAX).toString());
   } catch (cause) {
     throw new FarkvError(
       'ERR_CONFIG',

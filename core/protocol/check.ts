@@ -4,6 +4,7 @@
  * version is dropped, never believed.
  */
 import { FarkvError } from '../errors.js';
+import { visible } from '../visible-text.js';
 
 export type Check<T> = (value: unknown, at: string) => T;
 
@@ -31,8 +32,7 @@ export function text(max: number): Check<string> {
 
 /** Makes any text fit `text(max)`: for messages that go to the other side. */
 export function printable(value: string, max: number): string {
-  // eslint-disable-next-line no-control-regex -- control characters are what is replaced
-  return value.replace(/[\u0000-\u001f\u007f-\u009f]/g, ' ').slice(0, max);
+  return visible(value).slice(0, max);
 }
 
 export function pattern(expression: RegExp, name: string): Check<string> {

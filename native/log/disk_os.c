@@ -11,16 +11,27 @@
 static int directory_of(disk *d) { return LIST_OF(d, disk_os, table)->directory; }
 static int outcome(int result) { return result < 0 ? -errno : result; }
 
+/* Takes the descriptor. A pipe has no end, and a device may have none. */
+static int regular(int file) {
+    if (file < 0) return -errno;
+    struct stat s;
+    int e = fstat(file, &s) != 0 ? -errno : S_ISREG(s.st_mode) ? 0 : -ENXIO;
+    if (e != 0) close(file);
+    return e != 0 ? e : file;
+}
+
+/* O_NONBLOCK: to open a pipe would wait for its other end. Of a file it changes nothing. */
 static int os_open(disk *d, const char *name, disk_mode mode) {
     int at = directory_of(d);
-    if (mode == DISK_WRITE) return outcome(openat(at, name, O_WRONLY | O_CLOEXEC));
+    int how = O_CLOEXEC | O_NONBLOCK;
+    if (mode == DISK_WRITE) return regular(openat(at, name, O_WRONLY | how));
     if (mode == DISK_CREATE) {
         if (unlinkat(at, name, 0) != 0 && errno != ENOENT) return -errno;
-        return outcome(openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        return outcome(openat(at, name, O_WRONLY | O_CREAT | O_EXCL | how, 0600));
     }
-    int file = openat(at, name, O_RDONLY | O_DIRECT | O_CLOEXEC);
-    if (file < 0 && errno == EINVAL) file = openat(at, name, O_RDONLY | O_CLOEXEC); /* no O_DIRECT there */
-    return outcome(file);
+    int file = openat(at, name, O_RDONLY | O_DIRECT | how);
+    if (file < 0 && errno == EINVAL) file = openat(at, name, O_RDONLY | how); /* no O_DIRECT there */
+    return regular(file);
 }
 static void os_close(disk *d, int file) {
     (void)d;

@@ -182,8 +182,8 @@ export const mutations = [
     [
       'backup: a value from Redis takes whatever memory it says',
       replies('replies of every kind are read, wherever the stream is cut; a value that is too large is skipped'),
-      'bytes > this.#bulkMax ? undefined',
-      'bytes > SKIP_MAX ? undefined',
+      'const isKept = bytes <= bulkMax && bytes <= left;',
+      'const isKept = bytes <= SKIP_MAX;',
     ],
     [
       'backup: lists from Redis are as deep as they like',

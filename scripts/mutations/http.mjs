@@ -186,15 +186,15 @@ export const mutations = [
       'if (this.#answer !== this.#options) {',
     ],
   ]),
-  ...inFile('server/cli/top-screen.ts', [
+  ...inFile('server/cli/table.ts', [
     [
       'top: what a server sends moves the cursor',
       {
         test: 'server/http/view.test.ts',
         title: 'a frame says first what needs a person, fits its screen, and has no control characters',
       },
-      "text.replace(/[\\u0000-\\u001f\\u007f-\\u009f]/g, '?')",
-      'text',
+      'given.map((row) => row.map(visible))',
+      'given',
     ],
   ]),
 ];

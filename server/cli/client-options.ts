@@ -5,7 +5,6 @@
  *
  * This file imports neither the SDK nor the addon, so that --help works without them.
  */
-import { accessSync, constants } from 'node:fs';
 import type { Argv } from 'yargs';
 import type { BufferValue, Client } from '../../client/index.js';
 import type { ConnectOptions } from '../../client/options.js';
@@ -13,10 +12,12 @@ import { FarkvError } from '../../core/errors.js';
 import { POLLING, type Polling } from '../../core/polling.js';
 import { TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
 import type { CertificateRole } from '../../core/role-name.js';
+import { fileReason, PEM_BYTES_MAX, readRegular } from '../../net/regular-file.js';
 import type { Trust } from '../../net/tls.js';
 import { checkPrivate, readSecretFile } from '../config/secret-file.js';
 import { certificateFiles } from '../config/secrets-directory.js';
 import { parseDuration } from '../config/units.js';
+import { printError } from './output.js';
 
 export interface ClientArguments {
   readonly connect: string;
@@ -115,10 +116,9 @@ export function tokenOf(args: Pick<ClientArguments, 'token' | 'tokenFile'>): str
 
 function checkReadable(option: string, path: string): void {
   try {
-    accessSync(path, constants.R_OK);
+    readRegular(path, PEM_BYTES_MAX);
   } catch (cause) {
-    const code = (cause as NodeJS.ErrnoException).code ?? 'error';
-    throw new FarkvError('ERR_CONFIG', `${option}: ${path} cannot be read: ${code}`, { cause });
+    throw new FarkvError('ERR_CONFIG', `${option}: ${path} cannot be read: ${fileReason(cause)}`, { cause });
   }
 }
 
@@ -214,7 +214,7 @@ export async function connectWith(
   const client = await connect(options);
   if (args.verbose) {
     for (const { server, worker, provider, reason } of client.transports()) {
-      process.stderr.write(`${server} thread ${worker}: ${provider ?? 'not connected'} (${reason})\n`);
+      printError(`${server} thread ${worker}: ${provider ?? 'not connected'} (${reason})\n`);
     }
   }
   return client;

@@ -1,9 +1,11 @@
 /** An operator's connection to the first server that answers, and what is asked over it. */
 import { FarkvError } from '../../core/errors.js';
+import { allVisible } from '../../core/visible-text.js';
 import type { ControlClient } from '../../net/control-client.js';
 import { asRefusal } from '../../net/tls.js';
 import type { ClusterStatus } from '../status.js';
 import type { Connection } from './connection.js';
+import { printError } from './output.js';
 
 const LOOK_MS = 100;
 
@@ -16,8 +18,9 @@ export class ClusterConnection {
     this.#timeoutMs = timeoutMs;
   }
 
+  /** The answer, with every text in it made visible: it is for a line, and a server may lie. */
   async call(method: string, args: unknown): Promise<unknown> {
-    return await this.#client.call(method, args, this.#timeoutMs);
+    return allVisible(await this.#client.call(method, args, this.#timeoutMs));
   }
 
   async status(): Promise<ClusterStatus> {
@@ -49,7 +52,7 @@ export class ClusterConnection {
           ].join('; '),
         );
       for (const line of lines) {
-        if (!said.has(line)) process.stderr.write(`${line}\n`);
+        if (!said.has(line)) printError(`${line}\n`);
         said.add(line);
       }
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));

@@ -1,5 +1,6 @@
 /** Keys on a command line and in output: text, or hexadecimal where they are not. */
 import { FarkvError } from '../../core/errors.js';
+import { replaceHidden } from '../../core/visible-text.js';
 
 export function keyOf(text: string, hex: boolean): string | Buffer {
   if (!hex) return text;
@@ -31,15 +32,11 @@ export function jsonValue(value: Uint8Array): { readonly value: string } | { rea
   return text === undefined ? { valueBase64: Buffer.from(value).toString('base64') } : { value: text };
 }
 
-/** For a line of text: control characters and bytes that are no text are written as \xNN, a backslash as \\. */
+/** For a line of text: what would not be seen, and bytes that are no text, are written as \xNN, a backslash as \\. */
 export function printable(bytes: Uint8Array): string {
   const text = textOf(bytes);
-  if (text !== undefined) {
-    // eslint-disable-next-line no-control-regex -- control characters are what is looked for
-    return text.replace(/[\\\u0000-\u001f\u007f-\u009f]/g, (c) =>
-      c === '\\' ? '\\\\' : Array.from(Buffer.from(c), escapeByte).join(''),
-    );
-  }
+  if (text !== undefined)
+    return replaceHidden(text.replaceAll('\\', '\\\\'), (c) => Array.from(Buffer.from(c), escapeByte).join(''));
   return Array.from(bytes, (b) =>
     b === 0x5c ? '\\\\' : b >= 0x20 && b < 0x7f ? String.fromCharCode(b) : escapeByte(b),
   ).join('');

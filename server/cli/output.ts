@@ -1,16 +1,36 @@
 /**
- * Standard output for commands that may be piped: waits when the reader is slow, and ends quietly when it has gone
- * (`farkv scan | head`).
+ * Where commands write. Every line for people goes through `print` or `printError`, which show what a terminal would
+ * obey (core/visible-text.ts): a server, another store or a file may have given any part of it.
  */
+import { visibleLines } from '../../core/visible-text.js';
+
+/** Whole lines to standard output. */
+export function print(text: string): void {
+  process.stdout.write(visibleLines(text));
+}
+
+/** Whole lines to standard error. */
+export function printError(text: string): void {
+  process.stderr.write(visibleLines(text));
+}
 
 /** In the place of a file's name: standard input or output. */
 export const STANDARD = '-';
 
-/** What a positional argument names: yargs gives a lone dash as nothing. */
-export function namedFile(given: string): string {
-  return given === '' ? STANDARD : given;
+/** Whether it names standard input, which may be a pipe where a file may not. */
+export function isStandardInput(given: string): boolean {
+  return given === STANDARD || given === '/dev/stdin';
 }
 
+/** What a positional argument names: yargs gives a lone dash as nothing. */
+export function namedFile(given: string): string {
+  return given === '' || isStandardInput(given) ? STANDARD : given;
+}
+
+/**
+ * Standard output for commands that may be piped: waits when the reader is slow, and ends quietly when it has gone
+ * (`farkv scan | head`). What is written comes out as it is.
+ */
 export class Output {
   #gone = false;
   #wake: () => void = () => undefined;

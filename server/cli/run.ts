@@ -4,6 +4,7 @@
  */
 import yargs from 'yargs';
 import { FarkvError } from '../../core/errors.js';
+import { visible } from '../../core/visible-text.js';
 import { PACKAGE_VERSION } from '../version.js';
 import { checkEnvironment } from '../config/environment.js';
 import { camelName } from '../config/options.js';
@@ -11,6 +12,7 @@ import { unknownName } from '../../core/nearest.js';
 import type { CliCommand } from './command.js';
 import { allCommands, commandNamed, COMMANDS } from './command-list.js';
 import { EXIT_CODES_HELP, exitCodeOf, hintFor } from './exit-codes.js';
+import { printError } from './output.js';
 
 /** The words that a wrong option may have been meant for: what the chosen command declares. */
 interface ParserOptions {
@@ -136,14 +138,14 @@ export async function main(args: readonly string[]): Promise<void> {
     await parser.parseAsync();
   } catch (error) {
     const code = exitCodeOf(error);
-    process.stderr.write(
-      `farkv${one === undefined ? '' : ` ${name ?? ''}`}: ${error instanceof Error ? error.message : String(error)}\n`,
+    printError(
+      `farkv${one === undefined ? '' : ` ${name ?? ''}`}: ${visible(error instanceof Error ? error.message : String(error))}\n`,
     );
-    if (error instanceof Error && process.env.FARKV_STACK !== undefined) process.stderr.write(`${error.stack ?? ''}\n`);
+    if (error instanceof Error && process.env.FARKV_STACK !== undefined) printError(`${error.stack ?? ''}\n`);
     const hint = hintFor(error);
-    if (hint !== undefined) process.stderr.write(`${hint}\n`);
+    if (hint !== undefined) printError(`${hint}\n`);
     if (code === 2)
-      process.stderr.write(
+      printError(
         `Try: farkv ${one === undefined ? '' : `${[name, action].filter((word) => word !== undefined).join(' ')} `}--help\n`,
       );
     process.exitCode = code;

@@ -1,4 +1,5 @@
-/** One frame of `farkv top`, as text. What comes from the cluster loses its control characters. */
+/** One frame of `farkv top`, as text. */
+import { visible } from '../../core/visible-text.js';
 import { formatDuration, formatSize } from '../config/units.js';
 import type { ServerView, ShardView, View } from '../http/view.js';
 import { table } from './table.js';
@@ -10,15 +11,13 @@ export interface Screen {
 
 const count = (n: number): string => Math.round(n).toLocaleString('en');
 const micros = (us: number): string => (us === 0 ? '-' : formatDuration(us * 1000));
-// eslint-disable-next-line no-control-regex
-const plain = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f]/g, '?');
 
 function serverCells(s: ServerView): string[] {
   const isUp = s.state === 'up';
   const known = (text: string): string => (isUp ? text : '-');
   const { rates } = s;
   return [
-    plain(s.id),
+    s.id,
     [s.state, ...(s.leader ? ['leader'] : []), ...(s.draining ? ['draining'] : [])].join(', '),
     known(s.leaseHeld ? 'held' : 'none'),
     String(s.shards),
@@ -53,15 +52,15 @@ export function topScreen(view: View, screen: Screen): string {
     view.servers.map(serverCells),
   );
   const lines = [
-    `farkv ${view.clusterId.slice(0, 8)}  ${new Date(view.atMs).toISOString().slice(11, 19)}  leader ${plain(view.leader || 'none')}, term ${view.term}  ${served} of ${view.shards.length} shards served  lag ${lag}`,
-    ...view.attention.map((line) => `needs attention: ${plain(line)}`),
+    `farkv ${visible(view.clusterId).slice(0, 8)}  ${new Date(view.atMs).toISOString().slice(11, 19)}  leader ${visible(view.leader || 'none')}, term ${view.term}  ${served} of ${view.shards.length} shards served  lag ${lag}`,
+    ...view.attention.map((line) => `needs attention: ${visible(line)}`),
     '',
     ...servers.trimEnd().split('\n'),
     '',
-    ...view.moves.map(plain),
+    ...view.moves.map(visible),
     ...wrong.map(
       ({ shard, owner, state, inSync, wanted, trouble }) =>
-        `shard ${shard}: ${state} at ${plain(owner || 'nobody')}, copies ${inSync}/${wanted} ${trouble}`,
+        `shard ${shard}: ${state} at ${visible(owner || 'nobody')}, copies ${inSync}/${wanted} ${visible(trouble)}`,
     ),
     ...(wrong.length === 0 ? ['every shard is as it should be'] : []),
   ];

@@ -2,7 +2,6 @@
  * From what an operator wrote to ServerSettings: flags before environment variables (FARKV_*) before the configuration
  * file before defaults. Every wrong value is an ERR_CONFIG that names the place it came from and what would be right.
  */
-import { readFileSync } from 'node:fs';
 import { parse as parseYaml } from 'yaml';
 import { FarkvError } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
@@ -14,6 +13,7 @@ import { checkEnvironment } from './environment.js';
 import { checkPrivate, secretsOf, type SecretSource } from './secret-file.js';
 import { certificateFiles, tokenFiles, type TokenOption } from './secrets-directory.js';
 import { roleNameOf } from '../../net/certificate.js';
+import { fileReason, PEM_BYTES_MAX, readRegular, TEXT_BYTES_MAX } from '../../net/regular-file.js';
 import { ANY_SERVER } from '../../core/role-name.js';
 import { DATA_PORTS, FIXED, type AccessSettings, type Peer, type ServerSettings, type TlsFiles } from './settings.js';
 import { tenantSettings } from './tenants.js';
@@ -40,7 +40,7 @@ function fileSource(path: string): Sources {
   let parsed: unknown;
   try {
     // YAML 1.2 contains JSON, so one parser reads both.
-    parsed = parseYaml(readFileSync(path, 'utf8')) as unknown;
+    parsed = parseYaml(readRegular(path, TEXT_BYTES_MAX).toString()) as unknown;
   } catch (cause) {
     throw configError(`--config: ${path} cannot be read: ${(cause as Error).message.split('\n')[0] ?? ''}`, cause);
   }
@@ -105,9 +105,9 @@ function givenSource(given: GivenOptions, dashes: boolean): Sources {
 function readable(path: string | undefined, where: string): string | undefined {
   if (path === undefined) return undefined;
   try {
-    readFileSync(path);
+    readRegular(path, PEM_BYTES_MAX);
   } catch (cause) {
-    throw configError(`${where}: ${path} cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`, cause);
+    throw configError(`${where}: ${path} cannot be read: ${fileReason(cause)}`, cause);
   }
   return path;
 }
@@ -412,7 +412,7 @@ function clusterOf(
 ): string | undefined {
   const own = trusted(() => {
     // Whether it is a certificate at all is said when it is used, with its key.
-    const pem = readFileSync(cert);
+    const pem = readRegular(cert, PEM_BYTES_MAX);
     return pem.includes('BEGIN CERTIFICATE') ? roleNameOf(pem) : undefined;
   }, where('tls-cert'));
   if (own === undefined) return undefined;

@@ -5,8 +5,9 @@
  * A file that others of this machine may read or write is refused: its secret is theirs too. A group may read a file of
  * root's, as Kubernetes mounts secrets for a user that is not root: root has chosen the group.
  */
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { FarkvError } from '../../core/errors.js';
+import { fileReason, otherKind, readRegular } from '../../net/regular-file.js';
 
 export type SecretSource = { readonly text: string } | { readonly file: string };
 
@@ -30,10 +31,10 @@ export function readSecretFile(path: string, where: string): string[] {
   let text: string;
   try {
     checkPrivate(path, wrong);
-    text = readFileSync(path, 'utf8');
+    text = readRegular(path, BYTES_MAX).toString();
   } catch (cause) {
     if (cause instanceof FarkvError) throw cause;
-    throw wrong(`cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`, cause);
+    throw wrong(`cannot be read: ${fileReason(cause)}`, cause);
   }
   const lines = text.split(/\r?\n/).map((line) => line.trim());
   const secrets = lines.filter((line) => line !== '' && !line.startsWith('#'));
@@ -44,9 +45,11 @@ export function readSecretFile(path: string, where: string): string[] {
   return secrets;
 }
 
-/** Throws what `wrong` makes unless the file is for its owner alone; else as fs.statSync. */
+/** Throws what `wrong` makes unless the path is a file, and for its owner alone; else as fs.statSync. */
 export function checkPrivate(path: string, wrong: (what: string) => FarkvError): void {
   const file = statSync(path);
+  const kind = otherKind(file);
+  if (kind !== undefined) throw wrong(`is ${kind}, not a regular file`);
   const { mode, size } = file;
   if (othersMay(file, process.getuid?.() ?? 0))
     throw wrong(`can be read or changed by others (mode ${(mode & 0o777).toString(8)}): chmod 600 ${path}`);

@@ -4,9 +4,9 @@
  * files count for the connections that come next, without a restart.
  */
 import { constants } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { createSecureContext, type TlsOptions } from 'node:tls';
 import { FarkvError } from '../../core/errors.js';
+import { PEM_BYTES_MAX, readRegular } from '../../net/regular-file.js';
 import { TLS_ONLY, trustSource, type TrustSource } from '../../net/tls.js';
 import { WatchedFiles } from '../../net/watched-files.js';
 import type { TlsFiles } from '../config/settings.js';
@@ -21,9 +21,9 @@ export function serverTls(files: TlsFiles, log: Log): { readonly value: TlsOptio
       ...TLS_ONLY,
       // A session that goes on is not verified again: a certificate would open after its time.
       secureOptions: constants.SSL_OP_NO_TICKET,
-      cert: readFileSync(cert),
-      key: readFileSync(key),
-      ...(ca === undefined ? {} : { ca: readFileSync(ca) }),
+      cert: readRegular(cert, PEM_BYTES_MAX),
+      key: readRegular(key, PEM_BYTES_MAX),
+      ...(ca === undefined ? {} : { ca: readRegular(ca, PEM_BYTES_MAX) }),
       // Whoever has no certificate may have a token: both are looked at with the hello (auth.ts).
       ...(cluster === undefined ? {} : { requestCert: true, rejectUnauthorized: false }),
     };

@@ -1,7 +1,10 @@
 /** A Disk that is a directory. See disk.ts for why it is synchronous. */
 import fs from 'node:fs';
 import { join } from 'node:path';
+import { openRegular, readRegular } from '../../net/regular-file.js';
 import type { Disk, DiskFile } from './disk.js';
+
+const { O_CREAT, O_RDWR, O_TRUNC } = fs.constants;
 
 class OpenFile implements DiskFile {
   #size: number;
@@ -39,6 +42,8 @@ class OpenFile implements DiskFile {
 /** Only its owner may read it: the log holds rkeys and secrets. */
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
+/** The largest is a snapshot: a state of STATE_LIMITS (core/protocol/limits.ts), and its head. */
+const FILE_BYTES_MAX = 512 << 20;
 
 export class FileDisk implements Disk {
   readonly #directory: number;
@@ -63,7 +68,7 @@ export class FileDisk implements Disk {
   read(name: string): Uint8Array | undefined {
     try {
       // Not the Buffer itself: its slice() would share memory where Uint8Array's copies.
-      const { buffer, byteOffset, byteLength } = fs.readFileSync(join(this.path, name));
+      const { buffer, byteOffset, byteLength } = readRegular(join(this.path, name), FILE_BYTES_MAX);
       return new Uint8Array(buffer, byteOffset, byteLength);
     } catch (error) {
       if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
@@ -72,11 +77,11 @@ export class FileDisk implements Disk {
   }
 
   create(name: string): DiskFile {
-    return new OpenFile(fs.openSync(join(this.path, name), 'w+', FILE_MODE));
+    return new OpenFile(openRegular(join(this.path, name), O_RDWR | O_CREAT | O_TRUNC, FILE_MODE));
   }
 
   open(name: string): DiskFile {
-    return new OpenFile(fs.openSync(join(this.path, name), 'r+'));
+    return new OpenFile(openRegular(join(this.path, name), O_RDWR));
   }
 
   rename(from: string, to: string): void {
@@ -94,7 +99,7 @@ export class FileDisk implements Disk {
   lock(name: string): boolean {
     // Opened without truncation and never removed: a lock file that is replaced would be two files, each locked by one
     // process.
-    const fd = fs.openSync(join(this.path, name), fs.constants.O_RDWR | fs.constants.O_CREAT, FILE_MODE);
+    const fd = openRegular(join(this.path, name), O_RDWR | O_CREAT, FILE_MODE);
     if (!this.tryLock(fd)) {
       fs.closeSync(fd);
       return false;

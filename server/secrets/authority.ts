@@ -4,11 +4,12 @@
  * and whoever uses both takes neither until they fit (net/watched-files.ts).
  */
 import { X509Certificate } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { FarkvError } from '../../core/errors.js';
 import { ANY_SERVER, formatRoleName, type RoleName } from '../../core/role-name.js';
 import { roleNameOf } from '../../net/certificate.js';
+import { PEM_BYTES_MAX, readRegular } from '../../net/regular-file.js';
 import { AUTHORITY, certificateOf, keyOf, SERVER } from '../config/secrets-directory.js';
 import { checkPrivate } from '../config/secret-file.js';
 import { makeCertificate, type Pair } from './x509.js';
@@ -37,8 +38,10 @@ function save(directory: string, name: string, { cert, key }: Pair, others = '')
 
 /** All certificates of a file. */
 function certificatesIn(path: string): X509Certificate[] {
-  const blocks = readFileSync(path, 'utf8').match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  return blocks.map((block) => new X509Certificate(block));
+  const blocks = readRegular(path, PEM_BYTES_MAX)
+    .toString()
+    .match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
+  return (blocks ?? []).map((block) => new X509Certificate(block));
 }
 
 /** The authority that signs: the first certificate of its file. Throws ERR_CONFIG. */
@@ -51,11 +54,12 @@ function authorityOf(directory: string): Pair {
   checkPrivate(key, (what) => bad(`${key} ${what}`));
   const [first] = certificatesIn(cert);
   if (first === undefined) throw bad(`${cert} has no certificate`);
-  return { cert: first.toString(), key: readFileSync(key, 'utf8') };
+  return { cert: first.toString(), key: readRegular(key, PEM_BYTES_MAX).toString() };
 }
 
 /** The file of a certificate, without its ending. */
 export function fileOf({ role, tenant, name }: RoleName): string {
+  if (role === 'peer' && name === ANY_SERVER) return SERVER;
   return [role === 'peer' ? SERVER : role, ...(tenant === undefined ? [] : [tenant]), name].join('-');
 }
 

@@ -4,9 +4,9 @@
  * default one under the system's temporary directory, which stays between load and run), lmdb.sync=false (true: every
  * commit waits for the disk).
  */
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RootDatabase } from 'lmdb';
+import { privateTemporaryDirectory } from '../../../net/private-directory.js';
 import type { Properties } from '../properties.js';
 import type { Database, Facts } from './database.js';
 import { choiceSetting, databaseSettings, optionalPackage } from './settings.js';
@@ -19,7 +19,7 @@ export class LmdbDatabase implements Database {
 
   constructor(properties: Properties) {
     this.#settings = databaseSettings(properties, 'lmdb.', {
-      'lmdb.path': join(tmpdir(), 'farkv-bench-lmdb'),
+      'lmdb.path': join(privateTemporaryDirectory(), 'bench-lmdb'),
       'lmdb.sync': 'false',
     });
     this.#sync = choiceSetting(this.#settings, 'lmdb.sync', ['true', 'false']) === 'true';

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "../../base/clock.h"
 #include "../../base/hash.h"
@@ -203,9 +204,24 @@ TEST(the_real_disk_does_what_the_table_says) {
     CHECK_EQ(disk_os_open(&l.disk, l.path), -ENOENT);
 }
 
+static void a_pipe_or_a_device_in_the_place_of_a_file_is_refused_at_once(void) {
+    make_directory(4096, 4096);
+    disk *d = &l.disk.table;
+    CHECK_EQ(mkfifoat(l.disk.directory, "pipe", 0600), 0);
+    CHECK_EQ(symlinkat("/dev/zero", l.disk.directory, "device"), 0);
+    CHECK_EQ(d->open(d, "pipe", DISK_READ), -ENXIO);
+    CHECK_EQ(d->open(d, "pipe", DISK_WRITE), -ENXIO);
+    CHECK_EQ(d->open(d, "device", DISK_READ), -ENXIO);
+    int file = d->open(d, "pipe", DISK_CREATE); /* in its place */
+    CHECK(file >= 0);
+    d->close(d, file);
+    remove_directory();
+}
+
 int main(int argc, char **argv) {
     RUN(what_was_durable_comes_back_from_a_real_disk);
     RUN(so_does_what_was_in_batches_of_the_largest_size);
     RUN(the_real_disk_does_what_the_table_says);
+    RUN(a_pipe_or_a_device_in_the_place_of_a_file_is_refused_at_once);
     return check_end(argc, argv);
 }

@@ -4,8 +4,9 @@
  * read, so that one pass names all of them; at the end the file's own count must fit what was read.
  */
 import { createHash } from 'node:crypto';
-import { open, type FileHandle } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { fileReason, openRegularFile } from '../../../net/regular-file.js';
 import type { EntryRecord } from '../transfer/entry.js';
 import {
   addToSum,
@@ -55,10 +56,10 @@ export function damageText({ file, offset, what }: Damage): string {
 export async function* readChunks(path: string, place: Place): AsyncGenerator<Chunk | Damage | End, void, undefined> {
   let file: FileHandle;
   try {
-    file = await open(path, 'r');
+    file = await openRegularFile(path);
   } catch (error) {
-    const { code = 'error' } = error as NodeJS.ErrnoException;
-    const what = code === 'ENOENT' ? 'the file is missing' : `the file cannot be read: ${code}`;
+    const why = fileReason(error);
+    const what = why === 'ENOENT' ? 'the file is missing' : `the file cannot be read: ${why}`;
     yield { kind: 'damage', file: basename(path), offset: 0, what };
     return;
   }

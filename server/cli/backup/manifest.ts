@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { chmod, mkdir, open, readdir, readFile, rename } from 'node:fs/promises';
+import { chmod, mkdir, open, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FarkvError } from '../../../core/errors.js';
 import {
@@ -19,6 +19,7 @@ import {
   uint,
   type Check,
 } from '../../../core/protocol/check.js';
+import { fileReason, readRegular } from '../../../net/regular-file.js';
 import { SHARDS_MAX } from '../../../core/metadata/check-state.js';
 import { TENANTS_MAX } from '../../../core/metadata/tenants.js';
 import { crc32c } from './format.js';
@@ -139,13 +140,12 @@ async function syncDirectory(path: string): Promise<void> {
 export async function readManifest(directory: string): Promise<Manifest> {
   let bytes: Buffer;
   try {
-    bytes = await readFile(join(directory, MANIFEST));
+    bytes = readRegular(join(directory, MANIFEST), MANIFEST_BYTES_MAX);
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'ENOENT') throw await unfinished(directory);
     throw cannot('read', join(directory, MANIFEST), cause);
   }
   try {
-    if (bytes.length > MANIFEST_BYTES_MAX) throw new Error(`it has ${bytes.length} bytes`);
     const { sum, ...rest } = JSON.parse(bytes.toString()) as Record<string, unknown>;
     if (rest.format !== FORMAT && typeof rest.format === 'string')
       throw new Error(`its format is ${rest.format}, this version of farkv reads ${FORMAT}`);
@@ -177,6 +177,5 @@ async function unfinished(directory: string): Promise<FarkvError> {
 }
 
 function cannot(what: string, path: string, cause: unknown): FarkvError {
-  const { code = 'error' } = cause as NodeJS.ErrnoException;
-  return new FarkvError('ERR_CONFIG', `${path} cannot be ${what}: ${code}`, { cause });
+  return new FarkvError('ERR_CONFIG', `${path} cannot be ${what}: ${fileReason(cause)}`, { cause });
 }

@@ -1,6 +1,7 @@
 /** `farkv backup DIR`: every entry of a running cluster into files. */
 import type { CliCommand } from '../command.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print } from '../output.js';
 import { countsOf, Progress } from '../transfer/progress.js';
 import { tenantsOptions, withTenants, type TenantsArguments } from '../transfer/tenant-clients.js';
 
@@ -32,7 +33,7 @@ const backup: CliCommand<BackupArguments> = {
           progress.at(share, () => countsOf(entries, bytes)),
         );
         progress.end();
-        process.stdout.write(`${args.dir}: ${countsOf(manifest.entries, manifest.bytes)}\n`);
+        print(`${args.dir}: ${countsOf(manifest.entries, manifest.bytes)}\n`);
       } finally {
         progress.end();
       }

@@ -4,10 +4,12 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { FarkvError } from '../../../core/errors.js';
+import { visibleJson } from '../../../core/visible-text.js';
 import { DATABASES, type DatabaseName } from '../../../bench/ycsb/database-names.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, tokenOf, trustOf, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodesHelp } from '../exit-codes.js';
+import { print, printError } from '../output.js';
 
 interface BenchArguments extends ClientArguments {
   readonly phase: 'load' | 'run';
@@ -129,7 +131,7 @@ const bench: CliCommand<BenchArguments> = {
     const properties = await propertiesOf(args);
     const { runBenchmark } = await import('../../../bench/ycsb/runner.js');
     const { reportFailures, textReport } = await import('../../../bench/ycsb/report.js');
-    const say = (text: string) => process.stderr.write(`${text}\n`);
+    const say = (text: string) => printError(`${text}\n`);
     const interrupt = new AbortController();
     const onSignal = () => interrupt.abort();
     process.once('SIGINT', onSignal);
@@ -146,9 +148,9 @@ const bench: CliCommand<BenchArguments> = {
         ...(label === undefined ? {} : { label }),
         harness: args.harness,
       });
-      const text = args.json ? `${JSON.stringify(report)}\n` : textReport(report);
+      const text = args.json ? `${visibleJson(report)}\n` : textReport(report);
       const file = properties.get('exportfile');
-      if (file === undefined) process.stdout.write(text);
+      if (file === undefined) print(text);
       else await writeFile(file, text);
       const failures = reportFailures(report);
       if (failures !== undefined) say(`farkv bench: ${failures}`);

@@ -1,12 +1,14 @@
 /** `farkv clients`: who is connected. Each server is asked for its own clients. */
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
+import { visibleJson } from '../../../core/visible-text.js';
 import { checkClientPage, type ClientEntry } from '../../control/client-list.js';
 import type { ClusterStatus } from '../../status.js';
 import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type Connection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print } from '../output.js';
 import { table } from '../table.js';
 
 interface ClientsArguments extends ConnectionArguments {
@@ -48,13 +50,15 @@ async function askServer(
   found: ConnectedClient[],
 ): Promise<number> {
   return await withCluster({ ...connection, addresses: control }, async (server) => {
-    for (let after: number | undefined = 0; ;) {
+    for (let after = 0; ;) {
       const query = { after, ...(tenant === undefined ? {} : { tenant }) };
       const page = checkClientPage(await server.call('clients', query), 'clients');
       for (const { number: _, sinceMs, ...client } of page.clients.slice(0, limit - found.length))
         found.push({ ...client, server: id, since: new Date(sinceMs).toISOString() });
+      if (page.next === undefined || found.length >= limit) return page.count;
+      if (page.next <= after)
+        throw new FarkvError('ERR_PROTOCOL', 'its list of clients does not come to an end: the same page comes again');
       after = page.next;
-      if (after === undefined || found.length >= limit) return page.count;
     }
   });
 }
@@ -81,7 +85,7 @@ async function handler(args: ClientsArguments): Promise<void> {
   if (!Number.isInteger(args.limit) || args.limit < 1 || args.limit > LIMIT.most)
     throw new FarkvError('ERR_CONFIG', `--limit is a number from 1 to ${LIMIT.most}`);
   const found = await report(args);
-  process.stdout.write(args.json ? `${JSON.stringify(found, undefined, 2)}\n` : renderClients(found));
+  print(args.json ? `${visibleJson(found, 2)}\n` : renderClients(found));
   if (found.missing.length > 0) process.exitCode = 1;
 }
 

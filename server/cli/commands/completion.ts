@@ -1,6 +1,7 @@
 /** `farkv completion bash|zsh`: what completes `farkv` on a shell's command line. */
 import type { CliCommand } from '../command.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print } from '../output.js';
 import { completionFor, SHELLS, type Shell } from '../manual/completion.js';
 import { definitionOf } from '../manual/definition.js';
 
@@ -19,7 +20,7 @@ const completion: CliCommand<CompletionArguments> = {
       .epilogue(exitCodesHelp({ done: 'printed' })),
   handler: async ({ shell }) => {
     const { allCommands } = await import('../command-list.js');
-    process.stdout.write(completionFor(shell, (await allCommands()).map(definitionOf)));
+    print(completionFor(shell, (await allCommands()).map(definitionOf)));
   },
 };
 export default completion;

@@ -3,6 +3,7 @@ import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodesHelp } from '../exit-codes.js';
 import { keyOf } from '../key-text.js';
+import { printError } from '../output.js';
 
 interface DeleteArguments extends ClientArguments {
   readonly key: readonly string[];
@@ -22,7 +23,7 @@ const remove: CliCommand<DeleteArguments> = {
     const keys = args.key.map((key) => keyOf(key, args.hex));
     const deleted = await withClient(args, (client) => Promise.all(keys.map((key) => client.delete(key))));
     if (deleted.some(Boolean)) return;
-    process.stderr.write(`farkv delete: ${keys.length === 1 ? 'no such key' : 'none of these keys was there'}\n`);
+    printError(`farkv delete: ${keys.length === 1 ? 'no such key' : 'none of these keys was there'}\n`);
     process.exitCode = EXIT.notFound;
   },
 };

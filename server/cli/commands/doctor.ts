@@ -1,7 +1,9 @@
 /** `farkv doctor`: would `--transport verbs` work here, and if not, what mends it. */
 import type { CommandModule } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
+import { visibleJson } from '../../../core/visible-text.js';
 import { parseSize } from '../../config/units.js';
+import { print } from '../output.js';
 
 interface DoctorArguments {
   readonly json: boolean;
@@ -34,7 +36,7 @@ export const doctorCommand: CommandModule<object, DoctorArguments> = {
   handler: async (args) => {
     const { examineHost, renderReport } = await import('../../doctor/index.js');
     const report = examineHost(sizeOf(args.memory));
-    process.stdout.write(args.json ? `${JSON.stringify(report, undefined, 2)}\n` : renderReport(report));
+    print(args.json ? `${visibleJson(report, 2)}\n` : renderReport(report));
     process.exitCode = report.ok ? 0 : 1;
   },
 };

@@ -4,6 +4,7 @@ import { durationOf } from '../client-options.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print } from '../output.js';
 import { errorLines } from '../../move-lines.js';
 import { MOVE_NOTE, WAIT_OPTION } from './shard.js';
 
@@ -21,7 +22,7 @@ async function handler(args: DrainArguments): Promise<void> {
     // Asking again goes on waiting.
     if (draining === undo) await cluster.call('drain', { id: server, draining: !undo });
     if (undo) {
-      process.stdout.write(`${server} may own shards again: farkv shard rebalance gives it some\n`);
+      print(`${server} may own shards again: farkv shard rebalance gives it some\n`);
       return;
     }
     await cluster.until(
@@ -30,9 +31,7 @@ async function handler(args: DrainArguments): Promise<void> {
       `draining ${server}`,
       (s) => errorLines(s, server),
     );
-    process.stdout.write(
-      `${server} owns no shards and gets none: stop it, or remove it with farkv member remove ${server}\n`,
-    );
+    print(`${server} owns no shards and gets none: stop it, or remove it with farkv member remove ${server}\n`);
   });
 }
 

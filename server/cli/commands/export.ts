@@ -5,7 +5,7 @@ import { FarkvError } from '../../../core/errors.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
-import { namedFile, Output, STANDARD } from '../output.js';
+import { namedFile, Output, STANDARD, print } from '../output.js';
 import { transferClient } from '../transfer/tenant-clients.js';
 import { countsOf, Progress } from '../transfer/progress.js';
 
@@ -113,7 +113,7 @@ const command: CliCommand<ExportArguments> = {
     } finally {
       progress.end();
     }
-    if (file !== STANDARD) process.stdout.write(`${file}: ${countsOf(entries, bytes)}\n`);
+    if (file !== STANDARD) print(`${file}: ${countsOf(entries, bytes)}\n`);
   },
 };
 

@@ -6,6 +6,7 @@ import { isLoopback } from '../../config/units.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print } from '../output.js';
 
 const CONNECTIONS_MAX = 1_000_000;
 /** As many as its client may have at once. */
@@ -84,7 +85,7 @@ const gateway: CliCommand<GatewayArguments> = {
       async (client) => {
         const redis = redisAccessOf(client);
         const port = listen(() => redis.listenRedis({ ...address, maxConnections, namespace }), args.listen);
-        process.stdout.write(`farkv gateway: Redis clients may connect to ${formatHostPort({ ...address, port })}\n`);
+        print(`farkv gateway: Redis clients may connect to ${formatHostPort({ ...address, port })}\n`);
         await told;
         const end = performance.now() + END_MS;
         while (redis.endRedis() > 0 && performance.now() < end) await sleep(END_LOOK_MS);

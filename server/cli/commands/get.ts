@@ -2,8 +2,9 @@
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodesHelp } from '../exit-codes.js';
-import { jsonKey, jsonValue, keyOf } from '../key-text.js';
-import { Output } from '../output.js';
+import { jsonKey, jsonValue, keyOf, printable, textOf } from '../key-text.js';
+import { Output, printError } from '../output.js';
+import { visibleJson, visibleLines } from '../../../core/visible-text.js';
 
 interface GetArguments extends ClientArguments {
   readonly key: string;
@@ -21,7 +22,8 @@ const get: CliCommand<GetArguments> = {
       .option('raw', {
         type: 'boolean',
         default: false,
-        describe: "Print the value's bytes and nothing else; without it a line feed follows",
+        describe:
+          "Print the value's bytes and nothing else; without it a line feed follows, and a terminal gets escapes for what it would obey",
       })
       .option('json', {
         type: 'boolean',
@@ -36,7 +38,7 @@ const get: CliCommand<GetArguments> = {
     const key = keyOf(args.key, args.hex);
     const entry = await withClient(args, (client) => client.getEntry(key));
     if (entry === undefined) {
-      process.stderr.write('farkv get: no such key\n');
+      printError('farkv get: no such key\n');
       process.exitCode = EXIT.notFound;
       return;
     }
@@ -44,11 +46,12 @@ const get: CliCommand<GetArguments> = {
     if (args.json) {
       const { value, version, flags, expiresAtMs } = entry;
       await output.write(
-        `${JSON.stringify({ ...jsonKey(Buffer.from(key)), ...jsonValue(value), version: String(version), flags, expiresAtMs })}\n`,
+        `${visibleJson({ ...jsonKey(Buffer.from(key)), ...jsonValue(value), version: String(version), flags, expiresAtMs })}\n`,
       );
       return;
     }
-    await output.write(entry.value);
+    const plain = args.raw || !process.stdout.isTTY;
+    await output.write(plain ? entry.value : visibleLines(textOf(entry.value) ?? printable(entry.value)));
     if (!args.raw) await output.write('\n');
   },
 };

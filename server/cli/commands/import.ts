@@ -1,12 +1,12 @@
 /** `farkv import FILE.jsonl|redis://...`: entries from elsewhere. */
 import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
+import { fileReason, openRegularFile, NotRegular } from '../../../net/regular-file.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodeOf, exitCodesHelp } from '../exit-codes.js';
-import { namedFile, STANDARD } from '../output.js';
+import { namedFile, STANDARD, print, printError } from '../output.js';
 import { countsOf, Progress } from '../transfer/progress.js';
 import { KEEP_NEWER } from './restore.js';
 
@@ -20,12 +20,12 @@ interface ImportArguments extends ClientArguments {
 async function streamOf(source: string): Promise<{ readonly stream: AsyncIterable<Buffer>; readonly bytes: number }> {
   if (source === STANDARD) return { stream: process.stdin, bytes: 0 };
   try {
-    const file = await open(source, 'r');
+    const file = await openRegularFile(source);
     const { size } = await file.stat();
     return { stream: createReadStream('', { fd: file, highWaterMark: 1 << 20 }), bytes: size };
   } catch (cause) {
-    const { code = 'error' } = cause as NodeJS.ErrnoException;
-    throw new FarkvError('ERR_CONFIG', `the file ${source} cannot be read: ${code}`, { cause });
+    const piped = cause instanceof NotRegular ? '; - reads standard input' : '';
+    throw new FarkvError('ERR_CONFIG', `the file ${source} cannot be read: ${fileReason(cause)}${piped}`, { cause });
   }
 }
 
@@ -42,7 +42,7 @@ async function importLines(args: ImportArguments): Promise<void> {
         skip: args.onError === 'skip',
         onBad: (line, why) => {
           progress.end();
-          process.stderr.write(`${name}: line ${line}: ${why}\n`);
+          printError(`${name}: line ${line}: ${why}\n`);
         },
         onRead: (lines, read) => progress.at(bytes === 0 ? 0 : read / bytes, () => countsOf(lines, read)),
       });
@@ -50,11 +50,11 @@ async function importLines(args: ImportArguments): Promise<void> {
       progress.end();
     }
   });
-  process.stdout.write(`${doneText(done)}${done.bad > 0 ? `, ${done.bad.toLocaleString('en')} bad` : ''}\n`);
+  print(`${doneText(done)}${done.bad > 0 ? `, ${done.bad.toLocaleString('en')} bad` : ''}\n`);
   if (done.bad === 0) return;
   process.exitCode = EXIT.failed;
   if (args.onError === 'stop')
-    process.stderr.write(
+    printError(
       `farkv import: stopped after line ${done.lines}; the other lines up to there are imported. --on-error skip goes on\n`,
     );
 }
@@ -75,7 +75,7 @@ async function fromRedis(args: ImportArguments): Promise<void> {
     await importRedis(args);
   } catch (error) {
     if (!(error instanceof RedisFailure)) throw error;
-    process.stderr.write(`farkv import: ${error.message}\n`);
+    printError(`farkv import: ${error.message}\n`);
     process.exitCode = exitCodeOf(error);
   }
 }
@@ -96,8 +96,8 @@ async function importRedis(args: ImportArguments): Promise<void> {
       progress.end();
     }
   });
-  process.stdout.write(`${doneText(done)}\n`);
-  for (const line of leftOutLines(done.leftOut)) process.stderr.write(`${line}\n`);
+  print(`${doneText(done)}\n`);
+  for (const line of leftOutLines(done.leftOut)) printError(`${line}\n`);
   if (done.leftOut.size > 0) process.exitCode = EXIT.failed;
 }
 

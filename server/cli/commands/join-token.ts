@@ -8,6 +8,7 @@ import { durationOf } from '../client-options.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print, printError } from '../output.js';
 
 interface CreateArguments extends ConnectionArguments {
   readonly ttl: string;
@@ -23,8 +24,8 @@ async function create(args: CreateArguments): Promise<void> {
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
   const hash = createHash('sha256').update(token, 'utf8').digest('hex');
   await withCluster(readConnection(args), (cluster) => cluster.call('join-token-add', { hash, ttlMs }));
-  process.stdout.write(`${token}\n`);
-  process.stderr.write(
+  print(`${token}\n`);
+  printError(
     `good for one join, within ${args.ttl}: put it into a file of mode 600, and start the server with --join and --join-token-file\n`,
   );
 }

@@ -5,8 +5,10 @@ import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print } from '../output.js';
 import { errorLines } from '../../move-lines.js';
 import { table } from '../table.js';
+import { visibleJson } from '../../../core/visible-text.js';
 
 interface IdArguments extends ConnectionArguments {
   readonly id: string;
@@ -47,7 +49,7 @@ function roleText({ role, leader, replacedBy }: MemberStatus): string {
 
 async function list(args: ListArguments): Promise<void> {
   const status = await withCluster(readConnection(args), (cluster) => cluster.status());
-  process.stdout.write(args.json ? `${JSON.stringify(status.members, undefined, 2)}\n` : renderMembers(status));
+  print(args.json ? `${visibleJson(status.members, 2)}\n` : renderMembers(status));
 }
 
 async function add(args: AddArguments): Promise<void> {
@@ -56,16 +58,14 @@ async function add(args: AddArguments): Promise<void> {
     return await cluster.status();
   });
   const join = members.flatMap((m) => m.peer.slice(0, 1)).slice(0, 3);
-  process.stdout.write(
+  print(
     `${args.id} is announced. Start it with: farkv server --id ${args.id} --join ${join.join(',')} --data-dir DIRECTORY, and --join-token-file (farkv join-token create) where the cluster has tokens or certificates\n`,
   );
 }
 
 async function remove(args: IdArguments): Promise<void> {
   await withCluster(readConnection(args), (cluster) => cluster.call('member-remove', { id: args.id }));
-  process.stdout.write(
-    `${args.id} is removed. A server of this name may join again with an empty data directory and --join\n`,
-  );
+  print(`${args.id} is removed. A server of this name may join again with an empty data directory and --join\n`);
 }
 
 const idOption = (y: Argv<ConnectionArguments>): Argv<IdArguments> =>

@@ -1,11 +1,11 @@
 /** `farkv put KEY [VALUE]`: the value from the command line, a file, or standard input. */
-import { readFile } from 'node:fs/promises';
-import { buffer } from 'node:stream/consumers';
 import { FarkvError } from '../../../core/errors.js';
+import { fileReason, readRegular, NotRegular } from '../../../net/regular-file.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, durationOf, withClient, type ClientArguments } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { keyOf } from '../key-text.js';
+import { isStandardInput, printError } from '../output.js';
 
 interface PutArguments extends ClientArguments {
   readonly key: string;
@@ -16,22 +16,37 @@ interface PutArguments extends ClientArguments {
   readonly flags: number;
 }
 
+/** Of a value, as native/table/layout.h has it: what is longer is not read to its end. */
+const VALUE_MAX = 64 << 20;
+
+async function standardInput(): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of process.stdin as AsyncIterable<Buffer>) {
+    parts.push(part);
+    bytes += part.length;
+    if (bytes > VALUE_MAX)
+      throw new FarkvError(
+        'ERR_VALUE_TOO_LARGE',
+        `standard input has more than ${VALUE_MAX} bytes, the most of a value`,
+      );
+  }
+  return Buffer.concat(parts);
+}
+
 async function valueOf(args: PutArguments): Promise<Buffer> {
   if (args.value !== undefined && args.file !== undefined)
     throw new FarkvError('ERR_CONFIG', 'a value and --file exclude each other');
   if (args.value !== undefined) return Buffer.from(args.value);
-  if (args.file === undefined || args.file === '-') {
-    if (process.stdin.isTTY) process.stderr.write('the value is read from standard input; Ctrl-D ends it\n');
-    return await buffer(process.stdin);
+  if (args.file === undefined || isStandardInput(args.file)) {
+    if (process.stdin.isTTY) printError('the value is read from standard input; Ctrl-D ends it\n');
+    return await standardInput();
   }
   try {
-    return await readFile(args.file);
+    return readRegular(args.file, VALUE_MAX);
   } catch (cause) {
-    throw new FarkvError(
-      'ERR_CONFIG',
-      `the file ${args.file} cannot be read: ${cause instanceof Error ? cause.message : ''}`,
-      { cause },
-    );
+    const piped = cause instanceof NotRegular ? '; --file - reads standard input' : '';
+    throw new FarkvError('ERR_CONFIG', `the file ${args.file} cannot be read: ${fileReason(cause)}${piped}`, { cause });
   }
 }
 
@@ -51,7 +66,7 @@ const put: CliCommand<PutArguments> = {
         alias: 'f',
         type: 'string',
         requiresArg: true,
-        describe: 'Read the value from this file; - is standard input',
+        describe: 'Read the value from this regular file; - is standard input',
       })
       .option('hex', { type: 'boolean', default: false, describe: 'KEY is in hexadecimal' })
       .option('ttl', {

@@ -1,12 +1,13 @@
 /** `farkv ready`: what /readyz or /healthz of a server's --http-listen says, as an exit code, for health checks. */
 import { get as getPlain, type IncomingMessage, type RequestOptions } from 'node:http';
 import { get as getSecure } from 'node:https';
-import { text } from 'node:stream/consumers';
 import { FarkvError } from '../../../core/errors.js';
+import { visible } from '../../../core/visible-text.js';
 import { formatHostPort, isWildcard, parseHostPort } from '../../config/units.js';
 import type { CliCommand } from '../command.js';
 import { timeoutOf } from '../client-options.js';
 import { EXIT, exitCodesHelp } from '../exit-codes.js';
+import { print, printError } from '../output.js';
 
 interface ReadyArguments {
   readonly address: string | undefined;
@@ -15,6 +16,8 @@ interface ReadyArguments {
 }
 
 const DEFAULT = '127.0.0.1:9100';
+/** Bytes of an answer that are read. */
+const ANSWER_MAX = 4096;
 
 /** With the scheme that the server speaks, as far as its environment tells. */
 function baseOf(given: string | undefined, env: NodeJS.ProcessEnv): URL {
@@ -25,6 +28,16 @@ function baseOf(given: string | undefined, env: NodeJS.ProcessEnv): URL {
   const { host, port } = parseHostPort(address);
   const local = isWildcard(host) ? (host === '::' ? '::1' : '127.0.0.1') : host;
   return new URL(`${isSecure ? 'https' : 'http'}://${formatHostPort({ host: local, port })}`);
+}
+
+/** What the answer begins with: whoever answers there need not be a server of farkv. */
+async function startOf(response: AsyncIterable<Buffer>): Promise<string> {
+  let start = Buffer.alloc(0);
+  for await (const chunk of response) {
+    start = Buffer.concat([start, chunk]);
+    if (start.length >= ANSWER_MAX) break;
+  }
+  return start.toString('utf8', 0, ANSWER_MAX);
 }
 
 async function ask(url: URL, timeoutMs: number): Promise<{ readonly status: number; readonly said: string }> {
@@ -38,7 +51,7 @@ async function ask(url: URL, timeoutMs: number): Promise<{ readonly status: numb
     const get = url.protocol === 'https:' ? getSecure : getPlain;
     get(url, options, resolve).on('error', reject);
   });
-  return { status: response.statusCode ?? 0, said: (await text(response)).trim() };
+  return { status: response.statusCode ?? 0, said: visible((await startOf(response)).trim()) };
 }
 
 const ready: CliCommand<ReadyArguments> = {
@@ -65,14 +78,14 @@ const ready: CliCommand<ReadyArguments> = {
     } catch (cause) {
       throw new FarkvError('ERR_CONFIG', `address: ${(cause as Error).message}`, { cause });
     }
-    const say = (text: string): boolean => process.stderr.write(`farkv ready: ${text}\n`);
+    const say = (text: string): void => printError(`farkv ready: ${text}\n`);
     try {
       const { status, said } = await ask(url, timeoutOf({ timeout }));
-      if (status === 200) process.stdout.write(`${said}\n`);
+      if (status === 200) print(`${said}\n`);
       else say(said);
       process.exitCode = status === 200 ? EXIT.ok : EXIT.failed;
     } catch (error) {
-      say(`${url.host} does not answer ${url.protocol.slice(0, -1)}: ${(error as Error).message}`);
+      say(`${url.host} does not answer ${url.protocol.slice(0, -1)}: ${visible((error as Error).message)}`);
       process.exitCode = EXIT.unavailable;
     }
   },

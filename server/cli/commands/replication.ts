@@ -8,6 +8,7 @@ import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print, printError } from '../output.js';
 import { table } from '../table.js';
 
 interface TenantArguments extends ConnectionArguments {
@@ -37,12 +38,10 @@ export function renderReplication(policies: readonly ReplicationStatus[]): strin
 async function show(args: TenantArguments): Promise<void> {
   const { replication } = await withCluster(readConnection(args), (cluster) => cluster.status());
   if (replication === undefined) {
-    process.stdout.write('every shard has one copy, until all servers have come and run a version that makes others\n');
+    print('every shard has one copy, until all servers have come and run a version that makes others\n');
     return;
   }
-  process.stdout.write(
-    renderReplication(args.tenant === undefined ? replication : [policyIn(replication, args.tenant)]),
-  );
+  print(renderReplication(args.tenant === undefined ? replication : [policyIn(replication, args.tenant)]));
 }
 
 /** Throws ERR_CONFIG when there is no such tenant. */
@@ -96,15 +95,15 @@ async function set(args: SetArguments): Promise<void> {
     const { replication } = await cluster.status();
     const policy = policyFrom(args, replication === undefined ? undefined : policyIn(replication, tenant));
     await cluster.call('replication-set', { ...policy, ...(tenant === undefined ? {} : { tenant }) });
-    process.stdout.write(
+    print(
       policy.level === 'cache'
         ? 'set: each value is kept by one server, and lost with it\n'
         : 'set: copies are made from now on; farkv status shows them\n',
     );
-    process.stdout.write(renderReplication([{ ...(tenant === undefined ? {} : { tenant }), ...policy }]));
+    print(renderReplication([{ ...(tenant === undefined ? {} : { tenant }), ...policy }]));
     const up = (await cluster.status()).members.filter((m) => m.state === 'up' && m.witness !== true).length;
     const lack = lackText(policy, up);
-    if (lack !== undefined) process.stderr.write(`${lack}\n`);
+    if (lack !== undefined) printError(`${lack}\n`);
   });
 }
 

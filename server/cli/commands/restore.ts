@@ -2,6 +2,7 @@
 import type { Argv } from 'yargs';
 import type { CliCommand } from '../command.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print, printError } from '../output.js';
 import { countsOf, Progress } from '../transfer/progress.js';
 import { tenantsOptions, withTenants, type TenantsArguments } from '../transfer/tenant-clients.js';
 
@@ -45,7 +46,7 @@ const restore: CliCommand<RestoreArguments> = {
         const { written, kept, expired } = await restoreBackup(args.dir, manifest, clients, args.keepNewer, {
           damage: (damage) => {
             checking.end();
-            process.stderr.write(`${damageText(damage)}\n`);
+            printError(`${damageText(damage)}\n`);
           },
           checked: (bytes) => {
             checked += bytes;
@@ -63,11 +64,11 @@ const restore: CliCommand<RestoreArguments> = {
           ...(args.keepNewer ? [`${kept.toLocaleString('en')} were there already`] : []),
           ...(expired > 0 ? [`${expired.toLocaleString('en')} have expired`] : []),
         ];
-        process.stdout.write(`${[`${written.toLocaleString('en')} entries written`, ...left].join(', ')}\n`);
+        print(`${[`${written.toLocaleString('en')} entries written`, ...left].join(', ')}\n`);
       } catch (error) {
         writing.end();
         if (put > 0)
-          process.stderr.write(
+          printError(
             `stopped after ${put.toLocaleString('en')} of ${manifest.entries.toLocaleString('en')} entries; they stay, and the restore can be run again\n`,
           );
         throw error;

@@ -4,6 +4,7 @@ import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print } from '../output.js';
 
 interface RevokeArguments extends ConnectionArguments {
   readonly client: string | undefined;
@@ -19,9 +20,7 @@ async function handler(args: RevokeArguments): Promise<void> {
   await withCluster(readConnection(args), async (cluster) => {
     await cluster.call('tickets-revoke', client === undefined ? { tenant } : { client });
   });
-  process.stdout.write(
-    'revoked: their connections end, and earlier tickets open nothing. Who has a token may come back with it.\n',
-  );
+  print('revoked: their connections end, and earlier tickets open nothing. Who has a token may come back with it.\n');
 }
 
 const command: CliCommand<RevokeArguments> = {

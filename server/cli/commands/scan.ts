@@ -1,5 +1,6 @@
 /** `farkv scan`: the keys of a namespace, one a line. */
 import { FarkvError } from '../../../core/errors.js';
+import { visibleJson } from '../../../core/visible-text.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
@@ -56,7 +57,7 @@ const scan: CliCommand<ScanArguments> = {
         if (args.json) {
           const { key, version, flags, expiresAtMs } = entry;
           await output.write(
-            `${JSON.stringify({ ...jsonKey(key), ...(value === undefined ? {} : jsonValue(value)), version: String(version), flags, expiresAtMs })}\n`,
+            `${visibleJson({ ...jsonKey(key), ...(value === undefined ? {} : jsonValue(value)), version: String(version), flags, expiresAtMs })}\n`,
           );
         } else if (!args.count) {
           await output.write(

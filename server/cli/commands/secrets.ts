@@ -23,6 +23,7 @@ import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print } from '../output.js';
 import { table } from '../table.js';
 
 interface DirectoryArguments {
@@ -156,11 +157,18 @@ async function init(args: InitArguments): Promise<void> {
     server === undefined
       ? `Copy ${directory} to every server, without ca.key and the keys of clients. Whoever has ${tokensOnly ? 'peer-token' : 'peer-token or server.key'} can act as every server\n`
       : `Copy to each server ca.crt, the tokens, and server-ID.crt with server-ID.key of its own ID: no server needs another's, nor ca.key\n`;
-  process.stdout.write(
+  print(
     `${made.join('\n')}\n${copy}` +
       `Start each: farkv server --secrets ${directory}\n` +
       `Give each program ca.crt, and the token or the certificate with its key of its role: farkv get KEY --secrets DIR\n`,
   );
+}
+
+/** Each becomes a part of a role name, where a slash would begin the next part, and of a file's name. */
+function checkNames(role: CertificateRole, name: string, tenant: string | undefined): void {
+  const rule = 'a name has letters, digits, . _ -, at most 63, and begins with a letter or digit';
+  if (!isPlainName(name) && !(role === 'peer' && name === ANY_SERVER)) throw bad(`<name> ${name}: ${rule}`);
+  if (tenant !== undefined && !isPlainName(tenant)) throw bad(`--tenant ${tenant}: ${rule}`);
 }
 
 async function issueOne({ directory, role, name, tenant, host, days }: IssueArguments): Promise<void> {
@@ -168,17 +176,16 @@ async function issueOne({ directory, role, name, tenant, host, days }: IssueArgu
   const { fileOf, issue, list } = await import('../../secrets/authority.js');
   const cluster = list(directory).find((one) => one.name !== undefined)?.name?.cluster;
   if (cluster === undefined) throw bad(`${directory} has no certificates: farkv secrets init makes them`);
+  checkNames(role, name, tenant);
   const asked: RoleName = { cluster, role, name, ...(tenant === undefined ? {} : { tenant }) };
   const roleName = parseRoleName(formatRoleName(asked));
   if (roleName === undefined)
-    throw bad(
-      `${formatRoleName(asked)}: names have letters, digits, . _ -, at most 63; tenants have writers and readers`,
-    );
+    throw bad(`--tenant ${tenant ?? ''}: a ${role} is of no tenant; tenants have writers and readers`);
   const file = fileOf(roleName);
   if (existsSync(certificateOf(directory, file)))
     throw bad(`${certificateOf(directory, file)} exists: farkv secrets renew ${directory} makes it anew`);
   await issue(directory, { file, name: roleName, hosts: host ?? (role === 'peer' ? localHosts() : []), days });
-  process.stdout.write(`${certificateOf(directory, file)}\n`);
+  print(`${certificateOf(directory, file)}\n`);
 }
 
 async function renewAll({ directory, within, days, authority }: RenewArguments): Promise<void> {
@@ -187,13 +194,13 @@ async function renewAll({ directory, within, days, authority }: RenewArguments):
   const { renew, renewAuthority } = await import('../../secrets/authority.js');
   if (authority) {
     await renewAuthority(directory);
-    process.stdout.write(
+    print(
       `${certificateOf(directory, AUTHORITY)} has another authority, and the ones before it. Copy it to every server and program; then farkv secrets renew ${directory}\n`,
     );
     return;
   }
   const files = await renew(directory, within ?? Infinity, days);
-  process.stdout.write(
+  print(
     files.length === 0
       ? 'no certificate expires within that time\n'
       : `${files.map((file) => certificateOf(directory, file)).join('\n')}\nCopy them, with their keys, to where they are used. Servers, commands and clients with files read them again; nothing restarts\n`,
@@ -202,7 +209,7 @@ async function renewAll({ directory, within, days, authority }: RenewArguments):
 
 async function listAll({ directory }: DirectoryArguments): Promise<void> {
   const { list } = await import('../../secrets/authority.js');
-  process.stdout.write(
+  print(
     table(
       [{ title: 'FILE' }, { title: 'NAME' }, { title: 'HOSTS' }, { title: 'EXPIRES' }, { title: 'DAYS', right: true }],
       list(directory).map((one) => [
@@ -220,7 +227,7 @@ async function rotateTickets(args: ConnectionArguments): Promise<void> {
   await withCluster(readConnection(args), async (cluster) => {
     await cluster.call('tickets-rotate', {});
   });
-  process.stdout.write('the ticket secret was exchanged; tickets of the one before are good until the next exchange\n');
+  print('the ticket secret was exchanged; tickets of the one before are good until the next exchange\n');
 }
 
 const ACTIONS = {

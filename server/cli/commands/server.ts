@@ -5,6 +5,7 @@ import { OPTION_NAMES, SERVER_OPTIONS, envName } from '../../config/options.js';
 import { formatLine, type LogSink } from '../../log.js';
 import type { ServerHandle } from '../../index.js';
 import { BoundedLines, endUnread, unshared } from '../unread.js';
+import { visibleJson, visibleLines } from '../../../core/visible-text.js';
 
 /** Beside the options of config/options.ts. */
 interface ServerArguments {
@@ -79,14 +80,16 @@ function announce(server: ServerHandle, json: boolean, ephemeral: boolean): void
   if (json) {
     const { id, clusterId, peerAddresses: peer, fabric, shards, dataDir } = server;
     out.write(
-      `${JSON.stringify({ event: 'ready', id, clusterId, control: server.addresses, peer, http: server.httpAddresses, fabric, shards, dataDir, pid: process.pid })}\n`,
+      `${visibleJson({ event: 'ready', id, clusterId, control: server.addresses, peer, http: server.httpAddresses, fabric, shards, dataDir, pid: process.pid })}\n`,
     );
     return;
   }
   const data = server.fabric.map((a) => `${a.provider} ${a.address}`).join(', ') || 'none (a witness)';
   out.write(
-    `farkv server ${server.id} is ready: control ${server.addresses.join(', ')}; servers ${server.peerAddresses.join(', ')}; ${server.httpAddresses.map((at) => `http ${at}; `).join('')}data ${data}; ${server.shards.length} shards; ` +
-      `directory ${server.dataDir}${ephemeral ? ' (temporary, removed at the end)' : ''}\n`,
+    visibleLines(
+      `farkv server ${server.id} is ready: control ${server.addresses.join(', ')}; servers ${server.peerAddresses.join(', ')}; ${server.httpAddresses.map((at) => `http ${at}; `).join('')}data ${data}; ${server.shards.length} shards; ` +
+        `directory ${server.dataDir}${ephemeral ? ' (temporary, removed at the end)' : ''}\n`,
+    ),
   );
 }
 

@@ -1,6 +1,7 @@
 /** `farkv shard move|rebalance|reset`: which server owns which shard, and with what. */
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
+import { visibleJson } from '../../../core/visible-text.js';
 import type { ResetDone } from '../../metadata/leader-duties.js';
 import type { ClusterStatus } from '../../status.js';
 import type { CliCommand } from '../command.js';
@@ -8,6 +9,7 @@ import { durationOf } from '../client-options.js';
 import { withCluster, type ClusterConnection } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print } from '../output.js';
 import { lookAt, moveOne, planText, spread } from '../rebalance.js';
 
 interface WaitArguments extends ConnectionArguments {
@@ -47,18 +49,17 @@ async function move(args: MoveArguments): Promise<void> {
   await withCluster(readConnection(args), (cluster) =>
     moveOne(cluster, { shard, to: args.server }, durationOf('wait', args.wait)),
   );
-  process.stdout.write(`shard ${shard} is served by ${args.server}\n`);
+  print(`shard ${shard} is served by ${args.server}\n`);
 }
 
 async function rebalance(args: RebalanceArguments): Promise<void> {
   await withCluster(readConnection(args), async (cluster) => {
     const { plan, status } = await lookAt(cluster);
-    if (args.json) process.stdout.write(`${JSON.stringify(plan, undefined, 2)}\n`);
-    else process.stdout.write(planText(plan, status));
+    if (args.json) print(`${visibleJson(plan, 2)}\n`);
+    else print(planText(plan, status));
     if (args.dryRun) return;
     const moved = await spread(cluster, { plan, status }, durationOf('wait', args.wait));
-    if (moved > 0 && !args.json)
-      process.stdout.write(moved === 1 ? '1 shard was moved\n' : `${moved} shards were moved\n`);
+    if (moved > 0 && !args.json) print(moved === 1 ? '1 shard was moved\n' : `${moved} shards were moved\n`);
   });
 }
 
@@ -89,9 +90,9 @@ async function reset(args: ResetArguments): Promise<void> {
     for (const shard of numbers) {
       const asked = { shard, acceptLoss, ...(from === undefined ? {} : { from }) };
       const done = (await cluster.call('shard-reset', asked)) as ResetDone;
-      process.stdout.write(lossText(shard, from, done));
+      print(lossText(shard, from, done));
     }
-    if (numbers.length === 0) process.stdout.write('no shard is lost for good: of others name the number\n');
+    if (numbers.length === 0) print('no shard is lost for good: of others name the number\n');
     else if (!acceptLoss)
       throw new FarkvError(
         'ERR_BUSY',
@@ -101,7 +102,7 @@ async function reset(args: ResetArguments): Promise<void> {
       numbers.every((shard) => shards[shard]?.state === 'serving');
     const what = `serving shard ${numbers.join(', ')} again`;
     await cluster.until(areServed, durationOf('wait', args.wait), what, () => []);
-    for (const shard of numbers) process.stdout.write(`shard ${shard} is served again\n`);
+    for (const shard of numbers) print(`shard ${shard} is served again\n`);
   });
 }
 

@@ -10,8 +10,10 @@ import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { diskLines, diskTable } from '../disk-lines.js';
+import { print } from '../output.js';
 import { moveLines, errorLines, failoverLines } from '../../move-lines.js';
 import { table } from '../table.js';
+import { visibleJson } from '../../../core/visible-text.js';
 
 interface StatusArguments extends ConnectionArguments {
   readonly json: boolean;
@@ -156,7 +158,7 @@ export function renderStatus(status: ClusterStatus): string {
 function saySafe(status: ClusterStatus, id: string, json: boolean): void {
   const why = whyNotStopped(status, id);
   const text = why === undefined ? `${id} may be stopped` : `${id} may not be stopped: ${why}`;
-  process.stdout.write(`${json ? JSON.stringify({ server: id, safeToStop: why === undefined, why }) : text}\n`);
+  print(`${json ? visibleJson({ server: id, safeToStop: why === undefined, why }) : text}\n`);
   if (why !== undefined) process.exitCode = 1;
 }
 
@@ -167,8 +169,8 @@ async function handler(args: StatusArguments): Promise<void> {
     return;
   }
   const needed = attention(status);
-  const text = args.json ? `${JSON.stringify({ ...status, attention: needed }, undefined, 2)}\n` : renderStatus(status);
-  process.stdout.write(text);
+  const text = args.json ? `${visibleJson({ ...status, attention: needed }, 2)}\n` : renderStatus(status);
+  print(text);
   if (!healthy(status) || needed.length > 0) process.exitCode = 1;
 }
 

@@ -1,10 +1,12 @@
 /** `farkv top`: the figures of a cluster on a terminal, once per second. */
 import type { Argv } from 'yargs';
+import { visibleLines } from '../../../core/visible-text.js';
 import { viewOf, type Look } from '../../http/view.js';
 import type { CliCommand } from '../command.js';
 import { withCluster, type ClusterConnection } from '../cluster.js';
 import { connectionOptions, readConnection, type Connection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print } from '../output.js';
 import { topScreen } from '../top-screen.js';
 import { watch } from '../top-watch.js';
 
@@ -34,7 +36,7 @@ const pause = (signal: AbortSignal): Promise<void> =>
 
 function show(now: Look, before: Look | undefined): void {
   const { columns, rows } = process.stdout;
-  const text = topScreen(viewOf(now, before), { columns, rows });
+  const text = visibleLines(topScreen(viewOf(now, before), { columns, rows }));
   process.stdout.write(`${HOME}${text.replaceAll('\n', `${TO_LINE_END}\n`)}${TO_LINE_END}${TO_SCREEN_END}`);
 }
 
@@ -69,7 +71,7 @@ async function handler(args: ConnectionArguments): Promise<void> {
     return;
   }
   await withCluster(connection, async (cluster) => {
-    process.stdout.write(`${topScreen(viewOf(await look(cluster)), { columns: Infinity, rows: Infinity })}\n`);
+    print(`${topScreen(viewOf(await look(cluster)), { columns: Infinity, rows: Infinity })}\n`);
   });
 }
 

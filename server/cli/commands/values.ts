@@ -3,6 +3,7 @@ import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
 import type { CliCommand } from '../command.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { print } from '../output.js';
 import { countsOf, Progress } from '../transfer/progress.js';
 
 interface CheckArguments {
@@ -23,7 +24,7 @@ async function check({ dir }: CheckArguments): Promise<void> {
     (damage) => {
       progress.end();
       damages++;
-      process.stdout.write(`${damageText(damage)}\n`);
+      print(`${damageText(damage)}\n`);
     },
     (read) => {
       bytes += read;
@@ -33,7 +34,7 @@ async function check({ dir }: CheckArguments): Promise<void> {
   progress.end();
   if (damages > 0)
     throw new FarkvError('ERR_CORRUPT', `${damages} ${damages === 1 ? 'place is' : 'places are'} damaged in ${dir}`);
-  process.stdout.write(
+  print(
     `${dir}: whole; ${countsOf(manifest.entries, manifest.bytes)} of cluster ${manifest.clusterId}, ${manifest.startedAt} to ${manifest.endedAt}\n`,
   );
 }

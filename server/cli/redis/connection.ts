@@ -2,12 +2,12 @@
  * A connection to one Redis server: many commands in one go, their replies in order. The few commands of an import need
  * no client library: one would be another dependency of everybody who installs farkv.
  */
-import { readFileSync } from 'node:fs';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { decodedPart } from '../../../core/address.js';
 import { FarkvError } from '../../../core/errors.js';
-import { isError, RedisFailure, Replies, type Reply } from './replies.js';
+import { fileReason, PEM_BYTES_MAX, readRegular } from '../../../net/regular-file.js';
+import { isError, RedisFailure, Replies, type Allowance, type Reply } from './replies.js';
 
 export interface RedisAddress {
   readonly host: string;
@@ -22,8 +22,6 @@ export interface RedisOptions {
   readonly caFile?: string;
   /** How long it may be silent while something is asked. */
   readonly timeoutMs: number;
-  /** Larger values are skipped. */
-  readonly valueMax: number;
 }
 
 const DEFAULT_PORT = 6379;
@@ -75,7 +73,7 @@ export class RedisConnection {
   readonly #timeoutMs: number;
   #failure: Error | undefined;
 
-  private constructor(socket: Socket, name: string, { timeoutMs, valueMax }: RedisOptions) {
+  private constructor(socket: Socket, name: string, { timeoutMs }: RedisOptions) {
     this.#socket = socket;
     this.#name = name;
     this.#timeoutMs = timeoutMs;
@@ -83,7 +81,7 @@ export class RedisConnection {
       socket.destroy(new RedisFailure('ERR_TIMEOUT', `the Redis server ${name} did not answer within ${timeoutMs} ms`)),
     );
     socket.on('error', (error) => (this.#failure ??= error));
-    this.#replies = new Replies(socket, valueMax);
+    this.#replies = new Replies(socket);
   }
 
   /** Connected, authenticated, and at the database. */
@@ -112,8 +110,12 @@ export class RedisConnection {
     }
   }
 
-  /** The replies, in the commands' order; an error of one command is its reply. */
-  async ask(commands: readonly Command[]): Promise<Reply[]> {
+  /**
+   * The replies, in the commands' order; an error of one command is its reply. `allowance`: of what is more than a word
+   * for each command.
+   */
+  async ask(commands: readonly Command[], allowance: Partial<Allowance> = {}): Promise<Reply[]> {
+    this.#replies.allow({ replies: commands.length, bulkMax: 0, bytes: 0, ...allowance });
     // The kernel takes what it can; the rest waits while replies are read, so that neither side waits for the other.
     this.#socket.write(Buffer.concat(commands.map(encode)));
     // Only while it has something to answer: between two calls it may have to wait for farkv.
@@ -151,9 +153,8 @@ export class RedisConnection {
 
 function readAuthority(file: string): Buffer {
   try {
-    return readFileSync(file);
+    return readRegular(file, PEM_BYTES_MAX);
   } catch (cause) {
-    const { code = 'error' } = cause as NodeJS.ErrnoException;
-    throw new FarkvError('ERR_CONFIG', `--redis-ca: ${file} cannot be read: ${code}`, { cause });
+    throw new FarkvError('ERR_CONFIG', `--redis-ca: ${file} cannot be read: ${fileReason(cause)}`, { cause });
   }
 }

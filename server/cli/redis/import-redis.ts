@@ -11,12 +11,17 @@ import { addon } from '../../../native/addon.js';
 import { EntryWriter } from '../transfer/entry-writer.js';
 import { parseRedisAddress, RedisConnection } from './connection.js';
 import { LeftOutKeys, type LeftOut } from './left-out.js';
-import { isError, isSkipped, RedisFailure, type Reply } from './replies.js';
+import { isError, isSkipped, RedisFailure, type Allowance, type Reply, type SkippedReply } from './replies.js';
+import { ScanEnd } from './scan-end.js';
 
 const SCAN_COUNT = 1000;
+/** Redis returns some more than it was asked for where its table has long chains. */
+const PAGE_KEYS_MAX = 32 * SCAN_COUNT;
 /** Of values that are asked for in one go. */
 const BATCH_BYTES = 8 << 20;
 const BATCH_KEYS = 256;
+/** Characters of the name of a type that are shown. */
+const TYPE_MAX = 80;
 const TIMEOUT_MS = 60_000;
 
 export interface RedisImportOptions {
@@ -40,6 +45,8 @@ interface Found {
 }
 
 const { keyMax, valueMax } = addon.constants;
+/** Keys that are too long for farkv are skipped, so that a page has a bound. */
+const PAGE: Allowance = { replies: PAGE_KEYS_MAX + 3, bulkMax: keyMax, bytes: (PAGE_KEYS_MAX + 1) * keyMax };
 
 export async function importFromRedis(
   target: ConstructorParameters<typeof EntryWriter>[0],
@@ -48,22 +55,28 @@ export async function importFromRedis(
 ): Promise<RedisDone> {
   const redis = await RedisConnection.open(parseRedisAddress(address), {
     timeoutMs: TIMEOUT_MS,
-    valueMax,
     ...(caFile === undefined ? {} : { caFile }),
   });
   const writer = new EntryWriter(target, keep);
   const leftOut = new LeftOutKeys();
-  let looked = 0;
+  const end = new ScanEnd();
   let entries = 0;
   let bytes = 0;
 
   const fetch = async (batch: readonly Found[]): Promise<void> => {
     const askedAtMs = Date.now();
-    const replies = await redis.ask(batch.flatMap(({ key }) => [['MULTI'], ['GET', key], ['PTTL', key], ['EXEC']]));
+    const replies = await redis.ask(
+      batch.flatMap(({ key }) => [['MULTI'], ['GET', key], ['PTTL', key], ['EXEC']]),
+      // One value may be as large as a value can be. Several have what they had: one that has grown since is asked for
+      // again, alone.
+      { replies: 6 * batch.length, bulkMax: valueMax, bytes: batch.length === 1 ? valueMax : 2 * BATCH_BYTES },
+    );
     for (const [i, { key }] of batch.entries()) {
       const [value = null, remains = null] = pairOf(replies[4 * i + 3]);
-      if (isSkipped(value)) leftOut.add('larger than 64 MiB', key);
-      else if (isError(value)) leftOut.add('no string any more', key);
+      if (isSkipped(value)) {
+        if (value.skipped > valueMax || batch.length === 1) leftOut.add('larger than 64 MiB', key);
+        else await fetch([{ key, bytes: value.skipped }]);
+      } else if (isError(value)) leftOut.add('no string any more', key);
       else if (Buffer.isBuffer(value) && typeof remains === 'number' && remains !== 0 && remains !== -2) {
         const expiresAtMs = remains < 0 ? undefined : askedAtMs + remains;
         await writer.put({ namespace, key, value, codec: 0, flags: 0, expiresAtMs });
@@ -74,18 +87,22 @@ export async function importFromRedis(
   };
 
   try {
-    const [count] = await redis.ask([['DBSIZE']]);
-    const total = typeof count === 'number' ? count : 0;
+    const sizeNow = async (): Promise<number | undefined> => {
+      const [count] = await redis.ask([['DBSIZE']]);
+      return typeof count === 'number' ? count : undefined;
+    };
+    const total = (await sizeNow()) ?? 0;
     let cursor = '0';
     do {
-      const [reply] = await redis.ask([['SCAN', cursor, 'COUNT', String(SCAN_COUNT)]]);
+      const [reply] = await redis.ask([['SCAN', cursor, 'COUNT', String(SCAN_COUNT)]], PAGE);
       const page = pageOf(RedisConnection.expect(reply, 'SCAN'));
-      for (const batch of batchesOf(await strings(redis, page.keys, leftOut))) {
-        await fetch(batch);
-        onRead(total === 0 ? 1 : (looked + batch.length) / total, entries, bytes);
-      }
-      looked += page.keys.length;
+      for await (const found of strings(redis, page.keys, leftOut))
+        for (const batch of batchesOf(found)) {
+          await fetch(batch);
+          onRead(total === 0 ? 1 : (end.keys + batch.length) / total, entries, bytes);
+        }
       ({ cursor } = page);
+      await end.page(cursor, page.keys.length, sizeNow);
     } while (cursor !== '0');
   } finally {
     redis.close();
@@ -95,7 +112,21 @@ export async function importFromRedis(
 }
 
 /** Those of the keys that are strings and fit. */
-async function strings(redis: RedisConnection, keys: readonly Buffer[], leftOut: LeftOutKeys): Promise<Found[]> {
+async function* strings(
+  redis: RedisConnection,
+  keys: readonly PageKey[],
+  leftOut: LeftOutKeys,
+): AsyncGenerator<Found[], void, undefined> {
+  const fitting: Buffer[] = [];
+  for (const key of keys) {
+    if (Buffer.isBuffer(key) && key.length > 0) fitting.push(key);
+    else leftOut.add(`keys of 0 or more than ${keyMax} bytes`, Buffer.isBuffer(key) ? key : key.start);
+  }
+  for (let at = 0; at < fitting.length; at += SCAN_COUNT)
+    yield await stringsAmong(redis, fitting.slice(at, at + SCAN_COUNT), leftOut);
+}
+
+async function stringsAmong(redis: RedisConnection, keys: readonly Buffer[], leftOut: LeftOutKeys): Promise<Found[]> {
   const replies = await redis.ask(
     keys.flatMap((key) => [
       ['TYPE', key],
@@ -108,8 +139,7 @@ async function strings(redis: RedisConnection, keys: readonly Buffer[], leftOut:
     const bytes = replies[2 * i + 1];
     if (type === 'none') continue;
     if (type !== 'string' || typeof bytes !== 'number')
-      leftOut.add(typeof type === 'string' ? `type ${type}` : 'no string any more', key);
-    else if (key.length === 0 || key.length > keyMax) leftOut.add(`keys of 0 or more than ${keyMax} bytes`, key);
+      leftOut.add(typeof type === 'string' ? `type ${type.slice(0, TYPE_MAX)}` : 'no string any more', key);
     else if (bytes > valueMax) leftOut.add('larger than 64 MiB', key);
     else found.push({ key, bytes });
   }
@@ -138,13 +168,15 @@ function pairOf(reply: Reply | undefined): readonly Reply[] {
   throw new RedisFailure('ERR_PROTOCOL', 'the Redis server does not answer EXEC with two replies');
 }
 
-function pageOf(reply: Reply): { readonly cursor: string; readonly keys: readonly Buffer[] } {
+type PageKey = Buffer | SkippedReply;
+
+function pageOf(reply: Reply): { readonly cursor: string; readonly keys: readonly PageKey[] } {
   const [cursor, keys] = Array.isArray(reply) ? (reply as readonly Reply[]) : [];
   if (
     !Buffer.isBuffer(cursor) ||
     !/^\d{1,20}$/.test(String(cursor)) ||
     !Array.isArray(keys) ||
-    !keys.every((key) => Buffer.isBuffer(key))
+    !(keys as readonly Reply[]).every((key): key is PageKey => Buffer.isBuffer(key) || isSkipped(key))
   )
     throw new RedisFailure('ERR_PROTOCOL', 'the Redis server does not answer SCAN with a cursor and keys');
   return { cursor: String(cursor), keys };

@@ -2,6 +2,9 @@
 import { printable } from '../key-text.js';
 
 export const NAMES_MAX = 10;
+/** Reasons come from the server: types that it has made up. */
+const REASONS_MAX = 32;
+const OTHERS = 'other reasons';
 
 export interface Reason {
   count: number;
@@ -14,8 +17,9 @@ export class LeftOutKeys {
   readonly reasons = new Map<string, Reason>();
 
   add(reason: string, key: Buffer): void {
-    let one = this.reasons.get(reason);
-    if (one === undefined) this.reasons.set(reason, (one = { count: 0, names: [] }));
+    const name = this.reasons.has(reason) || this.reasons.size < REASONS_MAX ? reason : OTHERS;
+    let one = this.reasons.get(name);
+    if (one === undefined) this.reasons.set(name, (one = { count: 0, names: [] }));
     one.count++;
     if (one.names.length < NAMES_MAX) one.names.push(key);
   }

@@ -8,7 +8,8 @@ async function* pieces(bytes: Buffer, size: number): AsyncGenerator<Buffer, void
 }
 
 async function repliesOf(bytes: Buffer, count: number, size = 64, bulkMax = 100): Promise<Reply[]> {
-  const replies = new Replies(pieces(bytes, size), bulkMax);
+  const replies = new Replies(pieces(bytes, size));
+  replies.allow({ replies: 100, bulkMax, bytes: 1000 });
   const found: Reply[] = [];
   while (found.length < count) found.push(await replies.next());
   return found;
@@ -27,7 +28,7 @@ const READ: readonly Reply[] = [
   null,
   null,
   [Buffer.from('x'), [7]],
-  { skipped: 101 },
+  { skipped: 101, start: Buffer.alloc(100, 'y') },
   'behind',
 ];
 
@@ -44,6 +45,27 @@ test('what is no reply is refused', async (t) => {
       text.slice(0, 20),
     );
   await t.throwsAsync(repliesOf(Buffer.from('+no line feed'), 1), { code: 'ERR_DISCONNECTED' });
+});
+
+test('no more is taken than was allowed for what was asked', async (t) => {
+  const answers = (text: string, replies: number, bytes: number) => {
+    const reader = new Replies(pieces(Buffer.from(text), 7));
+    reader.allow({ replies, bulkMax: 10, bytes });
+    return reader;
+  };
+  const endless = answers(':1\r\n'.repeat(100), 3, 0);
+  for (let i = 0; i < 3; i++) t.is(await endless.next(), 1);
+  await t.throwsAsync(endless.next(), { instanceOf: RedisFailure, message: /more than it was asked for/ });
+  endless.allow({ replies: 1, bulkMax: 0, bytes: 0 });
+  t.is(await endless.next(), 1);
+
+  await t.throwsAsync(answers('*4\r\n', 4, 0).next(), { code: 'ERR_PROTOCOL' });
+  await t.throwsAsync(answers('*2\r\n*2\r\n:1\r\n:1\r\n:1\r\n', 4, 0).next(), { code: 'ERR_PROTOCOL' });
+
+  const values = answers('$6\r\naaaaaa\r\n$6\r\nbbbbbb\r\n$4\r\ncccc\r\n', 3, 10);
+  t.deepEqual(await values.next(), Buffer.from('aaaaaa'));
+  t.deepEqual(await values.next(), { skipped: 6, start: Buffer.from('bbbbbb') });
+  t.deepEqual(await values.next(), Buffer.from('cccc'));
 });
 
 test('any bytes are replies or are refused, and nothing else', async (t) => {

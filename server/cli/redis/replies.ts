@@ -1,22 +1,38 @@
 /**
- * Reads the replies of a Redis server (RESP2) from a stream of bytes. What comes is hostile until checked: lines, depth
- * and counts are bounded, and a value over `bulkMax` is skipped as it comes, so that it takes no memory.
+ * Reads the replies of a Redis server (RESP2) from a stream of bytes. What comes is hostile until checked: each question
+ * has an allowance for all that answers it. More elements or longer lines than that are refused; a value that does not
+ * fit is skipped as it comes, so that it takes no memory, but for what it begins with.
  */
 import { FarkvError } from '../../../core/errors.js';
+import { visible } from '../../../core/visible-text.js';
 
-/** A reply that says what went wrong with one command. */
+/** A reply that says what went wrong with one command. Its text is visible, as that of a status is. */
 export interface ErrorReply {
   readonly error: string;
 }
 /** A value that was too large to be kept. */
 export interface SkippedReply {
+  /** Its bytes. */
   readonly skipped: number;
+  readonly start: Buffer;
 }
 export type Reply = Buffer | string | number | null | ErrorReply | SkippedReply | readonly Reply[];
 
-const LINE_MAX = 64 << 10;
-const ITEMS_MAX = 1 << 20;
+/** What the replies to one question may take. */
+export interface Allowance {
+  /** Replies, with those in lists. */
+  readonly replies: number;
+  /** Larger values are skipped. */
+  readonly bulkMax: number;
+  /** Of values that are kept, all together; later ones are skipped. */
+  readonly bytes: number;
+}
+
+/** An error says what went wrong, a status is a word. */
+const LINE_MAX = 4 << 10;
 const DEPTH_MAX = 4;
+/** Kept of a value that is skipped: a key is named by it. */
+const START_BYTES = 100;
 /** What Redis itself allows at the most. */
 const SKIP_MAX = 2 ** 32;
 
@@ -34,24 +50,30 @@ function refuse(what: string): never {
 
 export class Replies {
   readonly #stream: AsyncIterator<Buffer>;
-  readonly #bulkMax: number;
+  #left: Allowance = { replies: 0, bulkMax: 0, bytes: 0 };
   #chunk: Buffer = Buffer.alloc(0);
   #at = 0;
 
-  constructor(stream: AsyncIterable<Buffer>, bulkMax: number) {
+  constructor(stream: AsyncIterable<Buffer>) {
     this.#stream = stream[Symbol.asyncIterator]();
-    this.#bulkMax = bulkMax;
   }
 
-  /** Throws ERR_DISCONNECTED at the end of the stream, ERR_PROTOCOL when this is no reply. */
+  /** For the replies that follow; what is left of the one before is forfeited. */
+  allow(allowance: Allowance): void {
+    this.#left = allowance;
+  }
+
+  /** Throws ERR_DISCONNECTED at the end of the stream, ERR_PROTOCOL when this is no reply, or not what was asked for. */
   async next(depth = 0): Promise<Reply> {
+    if (this.#left.replies === 0) refuse('it answers with more than it was asked for');
+    this.#left = { ...this.#left, replies: this.#left.replies - 1 };
     const line = await this.#line();
     const rest = line.slice(1);
     switch (line[0]) {
       case '+':
-        return rest;
+        return visible(rest);
       case '-':
-        return { error: rest };
+        return { error: visible(rest) };
       case ':':
         return integer(rest, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
       case '$': {
@@ -59,7 +81,7 @@ export class Replies {
         return bytes < 0 ? null : await this.#bulk(bytes);
       }
       case '*': {
-        const items = integer(rest, -1, ITEMS_MAX);
+        const items = integer(rest, -1, this.#left.replies);
         if (items < 0) return null;
         if (depth === DEPTH_MAX) refuse(`lists within lists, more than ${DEPTH_MAX} deep`);
         const list: Reply[] = [];
@@ -72,16 +94,19 @@ export class Replies {
   }
 
   async #bulk(bytes: number): Promise<Buffer | SkippedReply> {
-    const value = bytes > this.#bulkMax ? undefined : Buffer.allocUnsafe(bytes);
+    const { bulkMax, bytes: left } = this.#left;
+    const isKept = bytes <= bulkMax && bytes <= left;
+    const value = Buffer.allocUnsafe(isKept ? bytes : Math.min(bytes, START_BYTES));
+    if (isKept) this.#left = { ...this.#left, bytes: left - bytes };
     for (let done = 0; done < bytes;) {
       await this.#fill();
       const part = this.#chunk.subarray(this.#at, this.#at + bytes - done);
-      if (value !== undefined) part.copy(value, done);
+      if (done < value.length) part.copy(value, done);
       done += part.length;
       this.#at += part.length;
     }
     if ((await this.#line()) !== '') refuse('a value is longer than it said');
-    return value ?? { skipped: bytes };
+    return isKept ? value : { skipped: bytes, start: value };
   }
 
   /** Up to CR LF, which is taken too. */

@@ -8,6 +8,7 @@
  * and for large values. A field that is 0, or an expiry that is never, is left out. A field that is not known is
  * refused: an `expiresAt` that nobody reads would be an entry that never expires.
  */
+import { visibleJson } from '../../../core/visible-text.js';
 import { unknownName } from '../../../core/nearest.js';
 import { textOf } from '../key-text.js';
 import type { EntryRecord } from './entry.js';
@@ -24,7 +25,7 @@ export class LineError extends Error {}
 export function lineOf({ namespace, key, value, codec, flags, expiresAtMs }: EntryRecord): string {
   const keyText = textOf(key);
   const valueText = value.length > TEXT_VALUE_MAX ? undefined : textOf(value);
-  return `${JSON.stringify({
+  return `${visibleJson({
     ...(keyText === undefined ? { key64: key.toString('base64') } : { key: keyText }),
     ...(valueText === undefined ? { value64: value.toString('base64') } : { value: valueText }),
     ...(namespace === 0 ? {} : { namespace }),

@@ -1,0 +1,38 @@
+/** Directories that are for this user alone. */
+import { existsSync, lstatSync, mkdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { FarkvError } from '../core/errors.js';
+
+/**
+ * Where temporary directories and sockets of this user lie; made private, and refused when somebody else made it. All
+ * users may make what they like beside it, a link under its name too: so a link is refused, wherever it leads. What is
+ * this user's own directory stays so, since nobody else may rename it in a directory such as /tmp.
+ */
+export function privateTemporaryDirectory(): string {
+  const uid = process.getuid?.() ?? 0;
+  const path = join(tmpdir(), `farkv-${uid}`);
+  makeDirectory(path);
+  const s = lstatSync(path);
+  if (!s.isDirectory() || s.uid !== uid || (s.mode & 0o077) !== 0)
+    throw new FarkvError(
+      'ERR_DATA_DIR',
+      `${path} is not a private directory of this user (mode 700, no link): look who made it and remove it, or name another folder by TMPDIR`,
+    );
+  return path;
+}
+
+/**
+ * With its parents. Not mkdirSync's `recursive`: where a file system answers ENOENT although the parent is there, as
+ * /proc does, that tries for ever (Node.js 20).
+ */
+export function makeDirectory(path: string): void {
+  if (existsSync(path)) return;
+  if (!existsSync(dirname(path))) makeDirectory(dirname(path));
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (cause) {
+    // Another process may have made it meanwhile.
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause;
+  }
+}

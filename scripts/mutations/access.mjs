@@ -122,6 +122,12 @@ export const mutations = [
   // ---------------------------------------------------------------- who comes in
   ...inFile('native/dataplane/connection.c', [
     [
+      'access: who is revoked reads later segments in memory that it has mapped',
+      access('who_lost_its_right_finds_no_later_segment_in_memory_that_it_has_mapped'),
+      'fkv_files_renew(s->files[k]);',
+      '(void)s;',
+    ],
+    [
       'access: a proof is not looked at',
       access('who_knows_a_client_s_id_and_ticket_ends_none_of_its_connections'),
       'if (!access_proved(w->access, t, fkv_hello_head(h), nonce, h->proof)) return FKV_UNAUTHORIZED;',

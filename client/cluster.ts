@@ -17,6 +17,7 @@ import { FarkvError } from './errors.js';
 import { abortError } from './pending.js';
 import { Operations } from './operations.js';
 import { parseServer, type Settings } from './options.js';
+import { RefusedTicket } from './refused-ticket.js';
 import { Routes, shardRange, type Identity } from './routes.js';
 import { Scanner } from './scan.js';
 import { localCapabilities, type ClientStats, type Transport } from './transport.js';
@@ -50,6 +51,8 @@ export class Cluster {
   readonly #routes: Routes;
   readonly #access = { readOnly: false };
   readonly #control: ControlConnection;
+  /** The welcome of any server brings another ticket, with the same id. */
+  readonly #refusedTicket = new RefusedTicket(() => this.#control.reconnect());
   readonly #open: Promise<Parts>;
   #opened: (parts: Parts) => void = () => undefined;
   #refused: (error: FarkvError) => void = () => undefined;
@@ -137,6 +140,7 @@ export class Cluster {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#refusedTicket.replaced();
     this.#control.close();
     this.#parts?.operations.close();
   }
@@ -205,6 +209,7 @@ export class Cluster {
 
   #newTicket(ticket: Uint8Array): void {
     this.#ticket = ticket;
+    this.#refusedTicket.replaced();
     this.#parts?.native.setTicket(ticket);
   }
 
@@ -240,6 +245,8 @@ export class Cluster {
       this.#control.probe();
       return;
     }
+    if (event.type === 'refused' && event.reason === 'ERR_UNAUTHORIZED') this.#refusedTicket.refused();
+    else if (event.type === 'connected') this.#refusedTicket.accepted();
     const state = this.#routes.state(event.owner);
     if (state === undefined) return;
     if (event.type === 'connected') state.connectedBy(event.provider);

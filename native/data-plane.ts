@@ -251,6 +251,8 @@ export interface PollingStats {
 export interface DataPlaneStats {
   /** What segments of whole huge pages are given, as it was found at start; servers of earlier versions do not say. */
   readonly pages?: 'small' | 'transparent' | 'reserved';
+  /** Segments that were not made since the process has no more descriptors; servers of earlier versions do not say. */
+  readonly descriptorsMissed?: number;
   readonly workers: readonly {
     readonly worker: number;
     readonly threadId: number;
@@ -312,6 +314,11 @@ export interface DataPlaneStats {
      * are over.
      */
     readonly retiredBytes: number;
+    /**
+     * Not registered any more: parts of memory files that the system gets back with the last segment of each. Absent of
+     * servers of earlier versions.
+     */
+    readonly heldBytes?: number;
     /** Not registered: what the owner keeps for itself. */
     readonly privateBytes: number;
     readonly quarantineBytes: number;

@@ -93,7 +93,8 @@ export class Outgoing {
     const { trust, hello } = this.#options;
     if (hello.role === 'peer') return text;
     if (trust !== undefined && this.#state === 'dialing') return `${text} in the TLS handshake: is it one without TLS?`;
-    if (trust === undefined && this.#state !== 'open') return `${text} without an answer: does it want TLS?`;
+    if (trust === undefined && this.#state !== 'open')
+      return `${text} without an answer: does it want TLS? Or it has no file descriptors left`;
     return text;
   }
 

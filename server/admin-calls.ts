@@ -32,6 +32,8 @@ export interface AdminContext {
   readonly propose: (command: Command, timeoutMs: number) => Promise<Outcome>;
   /** Milliseconds of CLOCK_BOOTTIME. */
   readonly nowMs: () => number;
+  /** The latest that this server's wall clock has shown (latest-wall.ts). */
+  readonly latestWallMs: () => number;
   /** A server that comes must show a join token. */
   readonly joinTokens: boolean;
   /** Whether one more join token that this server does not know may become an entry of the log now. */
@@ -195,7 +197,7 @@ async function revoke(context: AdminContext, { client, tenant }: Revoked): Promi
     t: 'tickets-revoke',
     ...(client === undefined ? {} : { client }),
     ...(number === undefined ? {} : { tenant: number }),
-    atMs: Date.now(),
+    atMs: context.latestWallMs(),
   });
 }
 

@@ -2,6 +2,7 @@
  * What of a cluster's status needs a person, and what that person can do. What mends itself is not in it: a copy that
  * joins, a shard that moves, a leader that is being elected while enough voters answer.
  */
+import { RAISE_DESCRIPTORS } from './descriptors.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';
 import { textOf } from './values-log.js';
 
@@ -36,6 +37,11 @@ function ofMembers({ members, leader }: ClusterStatus): string[] {
         : [
             `${id} has not answered its clients and operators for ${Math.round(node.frontStalledMs / 1000)} s: look at its machine and its log`,
           ],
+    ),
+    ...members.flatMap(({ id, node }) =>
+      (node?.dataPlane?.descriptorsMissed ?? 0) === 0
+        ? []
+        : [`${id} ran out of file descriptors, and changes failed with ERR_NO_MEMORY: ${RAISE_DESCRIPTORS}`],
     ),
   ];
 }

@@ -41,6 +41,7 @@ import { joinCluster } from './metadata/join.js';
 import { joinMembers, zoneTeller, type JoinMembersOptions } from './metadata/join-members.js';
 import type { MetadataDriver } from './metadata/driver.js';
 import { LeaseHolder } from './metadata/lease-holder.js';
+import { LatestWall } from './latest-wall.js';
 import { asFarkvError } from './native-errors.js';
 import { leaseWaitMs, waitForLeases } from './shards/lease-wait.js';
 import { leftLines, whetherStays } from './shards/leaving.js';
@@ -90,7 +91,8 @@ export class FarkvNode {
   readonly #native: Native;
   readonly #log: Log;
   readonly #incarnation = random64();
-  readonly #startedMs = Date.now();
+  readonly #startedMs = performance.now();
+  readonly #latestWall = new LatestWall();
   /** What is to be undone, newest last. */
   readonly #undo: (() => void | Promise<void>)[] = [];
   #starting: Promise<ReadyInfo> | undefined;
@@ -287,13 +289,14 @@ export class FarkvNode {
       propose: (command, ms) => proposer.propose(command, ms),
       reset: (asked, accepted) => duties.reset(asked, accepted),
       nowMs: () => Number(this.#native.bootTimeNs()) / 1e6,
+      latestWallMs: () => this.#latestWall.ms(),
       joinTokens: !isOpen(this.#settings.access),
       mayGuess: () => joinGuesses.take(performance.now()),
       stays: () => this.#stopping === undefined,
       own: async () => ({
         version: PACKAGE_VERSION,
         processId: process.pid,
-        uptimeMs: Date.now() - this.#startedMs,
+        uptimeMs: Math.round(performance.now() - this.#startedMs),
         connections: (ports.front?.figures.connections ?? 0) + (ports.peers?.connections ?? 0),
         clients: ports.front?.figures.clients ?? 0,
         ...(ports.front?.stalledMs === undefined ? {} : { frontStalledMs: ports.front.stalledMs }),

@@ -11,6 +11,7 @@ import type { DataPlane } from '../native/data-plane.js';
 import { shmHost } from '../native/host.js';
 import type { Found } from '../core/shards/index.js';
 import type { ServerSettings } from './config/settings.js';
+import { fewDescriptors, watchDescriptors } from './descriptors.js';
 import { describeError, type Log } from './log.js';
 import { removeSockets, socketPaths } from './runtime-directory.js';
 import { fabricAddresses, listenList } from './transports.js';
@@ -84,6 +85,9 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
     );
   };
   if (settings.hugePages !== 'off') logPages(plane, log);
+  const few = fewDescriptors(settings.memoryBytes, options.state.shards.length);
+  if (few !== undefined) log.warn(few);
+  watchDescriptors(plane, log);
   log.info(`data on ${bound.map((b) => `${b.provider} ${b.address}`).join(', ')}`);
   return {
     plane,

@@ -132,6 +132,8 @@ export interface ShardStatus {
   readonly pages?: PageParts;
   /** Registered beside memoryBytes: regions given back that clients may know of until their leases are over. */
   readonly retiredBytes?: number;
+  /** Not registered, and not the system's yet: it is so with the last region of the same memory file. */
+  readonly heldBytes?: number;
   readonly memoryLimitBytes?: number;
   /** Absent of shards that have one copy and are to have no other. */
   readonly copies?: CopiesStatus;
@@ -275,6 +277,7 @@ export function clusterStatus(
             memory: memoryParts(own),
             pages: pageParts(own),
             retiredBytes: own.retiredBytes,
+            ...(own.heldBytes === undefined ? {} : { heldBytes: own.heldBytes }),
             memoryLimitBytes: own.memoryBytes,
           }),
       ...(copies === undefined ? {} : { copies }),
@@ -352,14 +355,16 @@ export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
 };
 
 function checkStats(value: unknown): DataPlaneStats {
-  const { pages, workers, shards } = value as {
+  const { pages, descriptorsMissed, workers, shards } = value as {
     readonly pages?: unknown;
+    readonly descriptorsMissed?: unknown;
     readonly workers?: unknown;
     readonly shards?: unknown;
   };
   const kind = (['small', 'transparent', 'reserved'] as const).find((one) => one === pages);
   return {
     ...(kind === undefined ? {} : { pages: kind }),
+    ...(typeof descriptorsMissed === 'number' ? { descriptorsMissed } : {}),
     workers: (Array.isArray(workers) ? workers : []) as DataPlaneStats['workers'],
     shards: (Array.isArray(shards) ? shards : []) as DataPlaneStats['shards'],
   };

@@ -36,13 +36,14 @@ static int make_fd(const char *name, unsigned flags) {
 
 /* Backs every page now, so that no later store waits for a page fault, and a lack of memory is an error here instead of
  * a signal there. */
-static int prefault(int fd, uint8_t *base, size_t bytes, size_t page) {
+static int prefault(int fd, uint64_t offset, uint8_t *base, size_t bytes, size_t page) {
     size_t done = 0; /* piece by piece: meanwhile no other thread of the process can map or unmap anything */
     while (done < bytes && madvise(base + done, bytes - done < PIECE ? bytes - done : PIECE, MADV_POPULATE_WRITE) == 0)
         done += PIECE;
     if (done >= bytes) return 0;
     if (errno != EINVAL) return errno == EFAULT ? -ENOMEM : -errno;
-    if (fallocate(fd, 0, 0, (off_t)bytes) != 0) return errno == ENOSPC ? -ENOMEM : -errno; /* Linux before 5.14 */
+    if (fallocate(fd, 0, (off_t)offset, (off_t)bytes) != 0)
+        return errno == ENOSPC ? -ENOMEM : -errno; /* Linux before 5.14 */
     for (size_t at = 0; at < bytes; at += page) *(volatile uint8_t *)(base + at) = 0;
     return 0;
 }
@@ -78,11 +79,11 @@ void *fkv_region_map(int fd, uint64_t offset, size_t bytes, int protection) {
  * zeroes, so this costs less than prefaulting small pages. Nobody else knows the memory yet, so nobody waits for it.
  * One call for all: each waits until every CPU has emptied its lists of new pages, which takes milliseconds where they
  * are busy. */
-static int collapse(int fd, uint8_t *base, size_t bytes) {
+static int collapse(int fd, uint64_t offset, uint8_t *base, size_t bytes) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     int e = 0, tries = COLLAPSE_TRIES;
     madvise(base, bytes, MADV_HUGEPAGE); /* where shmem_enabled says `advise` the touch is enough */
-    for (size_t at = 0; at < bytes && e == 0; at += FKV_HUGE_PAGE) e = prefault(fd, base + at, page, page);
+    for (size_t at = 0; at < bytes && e == 0; at += FKV_HUGE_PAGE) e = prefault(fd, offset + at, base + at, page, page);
     if (e) return e;
     do e = madvise(base, bytes, MADV_COLLAPSE) == 0 ? 0 : -errno;
     while (e == -EAGAIN && --tries > 0);
@@ -97,18 +98,22 @@ static bool seals_hold(int fd, size_t bytes) {
     return false;
 }
 
-/* Fills what is to be filled, and says with what. */
-static int fill(int fd, uint8_t *base, size_t bytes, int flags, fkv_pages *pages) {
+static int fill(const fkv_region *r, int flags, fkv_pages *pages) {
     if (*pages == FKV_PAGES_TRANSPARENT) {
-        int e = collapse(fd, base, bytes);
+        int e = collapse(r->fd, r->offset, r->base, r->bytes);
         if (e == 0) return 0;
         if (flags & FKV_REGION_NEED_HUGE) return e;
         *pages = FKV_PAGES_SMALL; /* some of it may be huge: it is not said of it */
     }
     bool whole = (flags & FKV_REGION_PREFAULT) || *pages == FKV_PAGES_RESERVED;
-    return whole
-               ? prefault(fd, base, bytes, *pages == FKV_PAGES_RESERVED ? FKV_HUGE_PAGE : (size_t)sysconf(_SC_PAGESIZE))
-               : 0;
+    size_t page = *pages == FKV_PAGES_RESERVED ? FKV_HUGE_PAGE : (size_t)sysconf(_SC_PAGESIZE);
+    return whole ? prefault(r->fd, r->offset, r->base, r->bytes, page) : 0;
+}
+
+int fkv_region_fill(fkv_region *r, int flags) {
+    bool wanted = (flags & (FKV_REGION_TRY_HUGE | FKV_REGION_NEED_HUGE)) && r->bytes % FKV_HUGE_PAGE == 0;
+    r->pages = wanted ? FKV_PAGES_TRANSPARENT : FKV_PAGES_SMALL;
+    return fill(r, flags, &r->pages);
 }
 
 static int make(const char *name, size_t bytes, int flags, fkv_pages pages, fkv_region *out) {
@@ -120,7 +125,7 @@ static int make(const char *name, size_t bytes, int flags, fkv_pages pages, fkv_
         base = fkv_region_map(fd, 0, bytes, PROT_READ | PROT_WRITE);
         if (base == MAP_FAILED) e = -errno;
     }
-    if (e == 0) e = fill(fd, base, bytes, flags, &pages);
+    if (e == 0) e = fill(&(fkv_region){ .fd = fd, .base = base, .bytes = bytes }, flags, &pages);
     if (e == 0 && fcntl(fd, F_ADD_SEALS, SEALS) != 0) e = -errno;
     if (e == 0 && pages == FKV_PAGES_RESERVED && !seals_hold(fd, bytes)) e = -EOPNOTSUPP;
     if (e) {
@@ -144,6 +149,7 @@ int fkv_region_alloc(const char *name, size_t bytes, int flags, fkv_region *out)
         wanted = false;
     }
     if (wanted && make(name, bytes, flags, FKV_PAGES_RESERVED, out) == 0) return 0;
+    if (flags & FKV_REGION_ONLY_RESERVED) return -ENOMEM;
     return make(name, bytes, flags, wanted ? FKV_PAGES_TRANSPARENT : FKV_PAGES_SMALL, out);
 }
 

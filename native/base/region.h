@@ -1,6 +1,6 @@
 /* region.h: memory that may be registered with a fabric.
  *
- * A region is one memfd, mapped writable by its maker and then sealed with F_SEAL_FUTURE_WRITE, F_SEAL_SHRINK,
+ * A region is a memfd or part of one (files.h), mapped writable by its maker and then sealed with F_SEAL_FUTURE_WRITE, F_SEAL_SHRINK,
  * F_SEAL_GROW and F_SEAL_SEAL, so that no holder of the descriptor can map it writable, write it, punch holes in it
  * or change its size (ftruncate by a client would otherwise kill the owner with SIGBUS).
  * Invariant: base is page aligned and stays mapped until fkv_region_free; bytes is a multiple of the page size.
@@ -20,21 +20,28 @@
 
 typedef enum { FKV_PAGES_SMALL, FKV_PAGES_TRANSPARENT, FKV_PAGES_RESERVED, FKV_PAGES_KINDS } fkv_pages;
 
+typedef struct fkv_file fkv_file;
+
 typedef struct fkv_region {
-    int fd; /* memfd, close-on-exec */
+    int fd;          /* memfd, close-on-exec */
+    fkv_pages pages; /* what all of it is backed by */
+    uint64_t offset; /* in the memfd */
     uint8_t *base;
     size_t bytes;
-    fkv_pages pages; /* what all of it is backed by */
+    fkv_file *file; /* that it shares with others; NULL: it has the memfd for itself */
 } fkv_region;
 
 /* TRY_HUGE: huge pages where the region is whole ones and the system has them, else small ones. NEED_HUGE: an error
- * else. Both put every huge page there at once; PREFAULT does so for small ones. */
-enum { FKV_REGION_PREFAULT = 1, FKV_REGION_TRY_HUGE = 2, FKV_REGION_NEED_HUGE = 4 };
+ * else. Both put every huge page there at once; PREFAULT does so for small ones. ONLY_RESERVED, besides: an error unless
+ * they are reserved ones. */
+enum { FKV_REGION_PREFAULT = 1, FKV_REGION_TRY_HUGE = 2, FKV_REGION_NEED_HUGE = 4, FKV_REGION_ONLY_RESERVED = 8 };
 enum { FKV_HUGE_PAGE = 2 << 20 };
 
 /* Makes, maps, optionally prefaults, and seals. Returns 0 or a negative errno. Thread-safe. */
 int fkv_region_alloc(const char *name, size_t bytes, int flags, fkv_region *out);
-void fkv_region_free(fkv_region *r);
+void fkv_region_free(fkv_region *r); /* one that has a memfd for itself */
+/* Puts pages there as the flags say, transparent huge ones or small ones, and notes which. 0 or a negative errno. */
+int fkv_region_fill(fkv_region *r, int flags);
 /* Maps part of a memfd so that huge pages of it can be mapped whole, and core dumps have none of it. MAP_FAILED and
  * errno as mmap. */
 void *fkv_region_map(int fd, uint64_t offset, size_t bytes, int protection);

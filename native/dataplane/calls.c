@@ -284,6 +284,7 @@ static bool add_shard(command *c, const shard *s) {
             if (m) out->page_bytes[m->region.pages] += m->region.bytes;
         }
     for (const segment *m = s->lingering; m; m = m->next) out->retired_bytes += m->region.bytes;
+    for (int k = 0; k < 2; k++) out->held_bytes += fkv_files_holes(s->files[k]);
     return true;
 }
 
@@ -334,7 +335,10 @@ void dataplane_get_stats(dataplane *d, dataplane_done done, void *ctx) {
     command *c = make(d, 0, stats_of_worker, done, ctx);
     if (!c) return;
     c->stats = calloc(1, sizeof *c->stats);
-    if (c->stats) c->stats->pages = d->pages;
+    if (c->stats) {
+        c->stats->pages = d->pages;
+        c->stats->descriptors_missed = __atomic_load_n(&d->descriptors_missed, __ATOMIC_RELAXED);
+    }
     pthread_mutex_lock(&d->lock);
     fkv_status s = d->state != DP_RUNNING ? FKV_CLOSED : c->stats ? FKV_OK : FKV_NO_MEMORY;
     if (s == FKV_OK) {

@@ -14,6 +14,7 @@ struct command {
     uint32_t number; /* of the shard */
     dataplane_shard open;
     segment *first_index, *first_heap;
+    fkv_files *files[2];  /* of the shard that is opened */
     void (*opens)(job *); /* on the worker's thread, when these are made */
     shard *failed;        /* to be freed on the memory thread */
     dataplane_stats *stats;

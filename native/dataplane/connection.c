@@ -10,6 +10,7 @@
 #include "client.h"
 #include "downlink.h"
 #include "op.h"
+#include "shard.h"
 #include "transfer.h"
 #include "wait.h"
 
@@ -211,6 +212,11 @@ void clients_judge(job *j) {
     worker *w = a->w;
     free(w->access);
     w->access = a;
+    /* Over shm, who was let in until now may have mapped memory files, and is to see no later segment in them. */
+    for (fkv_list *l = w->shards.next; l != &w->shards; l = l->next) {
+        shard *s = LIST_OF(l, shard, of_worker);
+        for (int k = 0; k < 2; k++) fkv_files_renew(s->files[k]);
+    }
     w->wall_ms = fkv_wall_ms();
     clients_expire(w);
 }

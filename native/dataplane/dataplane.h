@@ -412,6 +412,8 @@ typedef struct dataplane_shard_stats {
     uint64_t page_bytes[FKV_PAGES_KINDS];
     /* registered beside them: of segments that clients may know of until their leases are over */
     uint64_t retired_bytes;
+    /* not registered any more, and kept by the system until the last segment of their memory file is retired */
+    uint64_t held_bytes;
     /* changes that came before the memory they needed was made, and the longest that one waited */
     uint64_t memory_waits, memory_wait_max_ns;
     table_stats table;
@@ -419,7 +421,8 @@ typedef struct dataplane_shard_stats {
     int snapshot_error; /* a negative errno: the last one failed, and it is tried again; 0: it did not */
 } dataplane_shard_stats;
 typedef struct dataplane_stats {
-    fkv_pages pages; /* what the system gives to segments of whole huge pages; found at start */
+    fkv_pages pages;             /* what the system gives to segments of whole huge pages; found at start */
+    uint64_t descriptors_missed; /* segments that were not made for want of a descriptor */
     uint32_t workers, shards;
     dataplane_worker_stats worker[DATAPLANE_WORKERS_MAX];
     dataplane_shard_stats shard[];

@@ -67,6 +67,10 @@ static fkv_status make(worker *w, command *c, shard **out) {
     list_init(&s->feeding);
     list_init(&s->imports);
     if (shard_begins(s, c->open.epoch, c->open.incarnation) != FKV_OK) return FKV_NO_MEMORY;
+    for (int k = 0; k < 2; k++) {
+        s->files[k] = c->files[k]; /* the shard's from here on */
+        c->files[k] = NULL;
+    }
     table_config t = memory_table_config(w->d, &c->open, s);
     fkv_status status = table_create(&t, &s->table);
     if (status != FKV_OK) return status;

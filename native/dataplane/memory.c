@@ -5,16 +5,26 @@
  * there like any other: 70 of 80 ms were seen to be this where both cores were busy. What other shards and the index
  * need meanwhile takes less than one, and must not queue behind it. */
 #include "memory.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 #include "../base/clock.h"
 
 #define HUGE_WAIT_NS 5000000u
-enum { HUGE_REST = 10 }; /* times that it waited */
+enum {
+    HUGE_REST = 10, /* times that it waited */
+    /* Segments to a memory file. Of the index nothing can be moved, so that what it gives back waits longer. */
+    INDEX_PARTS = 8,
+    HEAP_PARTS = 16,
+    INDEX_LEAST = 256 << 10,
+    HEAP_LEAST = 1 << 20
+};
 
-/* What is registered is counted when it is about to be made and when it is freed, both on the memory thread while the
- * data plane runs, and taken off again where it could not be made. A first segment is made whatever the count: a shard
- * must be able to open when others have taken all, and it is small. */
+/* Pages are counted when they are about to be asked for and when they go back, both on the memory thread while the data
+ * plane runs, and taken off again where there are none. Those of a retired segment go back with the last one of its
+ * memory file (base/files.h); until then the next segments of the shard are made of them, and the bound says nothing
+ * against it. A first segment is made whatever the count: a shard must be able to open when others have taken all, and
+ * it is small. */
 static bool within_bound(const dataplane *d, size_t bytes) {
     uint64_t taken = __atomic_load_n(&d->memory_taken, __ATOMIC_RELAXED);
     return d->c.memory_bytes == 0 || taken + bytes <= d->c.memory_bytes;
@@ -22,36 +32,42 @@ static bool within_bound(const dataplane *d, size_t bytes) {
 static void count_freed(dataplane *d, size_t bytes) { __atomic_fetch_sub(&d->memory_taken, bytes, __ATOMIC_RELAXED); }
 static void count_taken(dataplane *d, size_t bytes) { __atomic_fetch_add(&d->memory_taken, bytes, __ATOMIC_RELAXED); }
 
-/* NULL: no memory. Whoever calls it has counted the bytes. */
-static segment *segment_make(worker *w, uint32_t shard, table_segment_kind kind, size_t bytes, bool huge) {
+/* NULL: no memory. Whoever calls it has counted `counted` bytes for it, which become those that it took. */
+static segment *segment_make(worker *w, uint32_t shard, fkv_files *files, table_segment_kind kind, size_t bytes,
+                             bool huge, uint64_t counted) {
+    dataplane *d = w->d;
     segment *s = calloc(1, sizeof *s);
-    if (!s) return NULL;
+    if (!s) {
+        count_freed(d, counted);
+        return NULL;
+    }
     static const int pages[] = { [DATAPLANE_HUGE_OFF] = 0,
                                  [DATAPLANE_HUGE_AUTO] = FKV_REGION_TRY_HUGE,
                                  [DATAPLANE_HUGE_REQUIRE] = FKV_REGION_NEED_HUGE };
-    int flags = FKV_REGION_PREFAULT | (huge ? pages[w->d->c.huge_pages] : 0);
+    int flags = FKV_REGION_PREFAULT | (huge ? pages[d->c.huge_pages] : 0);
+    uint64_t fresh;
+    s->d = d;
     s->kind = kind;
     while (s->tag == 0) fkv_random(&s->tag, sizeof s->tag);
-    int e = fkv_region_alloc(kind == TABLE_INDEX ? "farkv-index" : "farkv-heap", bytes, flags, &s->region);
+    int e = fkv_files_take(files, bytes, flags, &s->region, &fresh);
+    count_taken(d, fresh);
+    count_freed(d, counted);
+    if (e == -EMFILE) __atomic_fetch_add(&d->descriptors_missed, 1, __ATOMIC_RELAXED);
     for (int i = 0; e == 0 && i < w->polled_count; i++) {
         fab_provider p = w->polled[i];
-        e = fab_reg(w->d->domain[p], &s->region, dataplane_tenant_of(w->d, shard), &s->mr[p]);
+        e = fab_reg(d->domain[p], &s->region, dataplane_tenant_of(d, shard), &s->mr[p]);
     }
-    if (e != 0) {
-        segment_free(s);
-        return NULL;
-    }
-    s->d = w->d;
-    s->counted = bytes;
-    return s;
+    if (e == 0) return s;
+    segment_free(s);
+    return NULL;
 }
 
 /* The same with the count; the bound is not looked at. */
-static segment *segment_make_counted(worker *w, uint32_t shard, table_segment_kind kind, size_t bytes) {
-    count_taken(w->d, bytes);
-    segment *s = segment_make(w, shard, kind, bytes, true);
-    if (!s) count_freed(w->d, bytes);
-    return s;
+static segment *segment_make_counted(worker *w, uint32_t shard, fkv_files *files, table_segment_kind kind,
+                                     size_t bytes) {
+    uint64_t lack = fkv_files_lack(files, bytes);
+    count_taken(w->d, lack);
+    return segment_make(w, shard, files, kind, bytes, true, lack);
 }
 
 /* ---- a shard opens ---- */
@@ -65,6 +81,7 @@ table_config memory_table_config(const dataplane *d, const dataplane_shard *o, s
                            .quarantine_ns = d->c.quarantine_ns,
                            .quarantine_bytes = d->c.quarantine_bytes,
                            .segment_grain = d->c.huge_pages == DATAPLANE_HUGE_REQUIRE ? FKV_HUGE_PAGE : 0,
+                           .heap_files = s ? s->files[TABLE_HEAP - 1] : NULL,
                            .want_segment = memory_want,
                            .retire_segment = memory_retire,
                            .ctx = s };
@@ -74,9 +91,12 @@ void memory_open(job *j) {
     command *c = (command *)j;
     table_config t = memory_table_config(c->d, &c->open, NULL);
     if (!within_bound(c->d, table_first_index_bytes(&t))) t.buckets = 0;
-    c->first_index = segment_make_counted(c->w, c->number, TABLE_INDEX, table_first_index_bytes(&t));
-    c->first_heap = c->first_index ? segment_make_counted(c->w, c->number, TABLE_HEAP, table_first_heap_bytes(&t))
-                                   : NULL;
+    fkv_files *index = c->files[TABLE_INDEX - 1] = fkv_files_make("farkv-index", INDEX_PARTS, INDEX_LEAST);
+    fkv_files *heap = c->files[TABLE_HEAP - 1] = fkv_files_make("farkv-heap", HEAP_PARTS, HEAP_LEAST);
+    if (index && heap)
+        c->first_index = segment_make_counted(c->w, c->number, index, TABLE_INDEX, table_first_index_bytes(&t));
+    if (c->first_index)
+        c->first_heap = segment_make_counted(c->w, c->number, heap, TABLE_HEAP, table_first_heap_bytes(&t));
     if (!c->first_heap) {
         c->status = FKV_NO_MEMORY;
         memory_opened(c, NULL);
@@ -91,6 +111,7 @@ static void opened(job *j) {
     if (c->failed) shard_free(c->failed);
     segment_free(c->first_index);
     segment_free(c->first_heap);
+    for (int k = 0; k < 2; k++) fkv_files_leave(c->files[k]);
     dataplane_place(c->d, c->number, c->status == FKV_OK ? PLACE_OPEN : PLACE_NONE);
     if (c->status != FKV_OK) {
         free(c->result);
@@ -160,17 +181,19 @@ static uint64_t thread_ran_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static fkv_files *files_of(const want *asked) { return asked->shard->files[asked->kind - 1]; }
+
 /* On the thread that makes huge pages; the bytes are counted already. */
 static void want_make_huge(job *j) {
     want *asked = (want *)j;
     worker *w = asked->shard->w;
     uint64_t begin_ns = fkv_now_ns(), ran_ns = thread_ran_ns();
     bool huge = memory_huge_now(w->d, begin_ns);
-    segment *s = segment_make(w, asked->shard->number, asked->kind, asked->bytes, huge);
+    segment *s = segment_make(w, asked->shard->number, files_of(asked), asked->kind, asked->bytes, huge,
+                              asked->counted);
     uint64_t end_ns = fkv_now_ns(), took_ns = end_ns - begin_ns;
     ran_ns = thread_ran_ns() - ran_ns;
     if (huge) memory_huge_took(w->d, end_ns, took_ns > ran_ns ? took_ns - ran_ns : 0);
-    if (!s) count_freed(w->d, asked->bytes);
     want_answer(asked, s, FKV_NO_MEMORY);
 }
 
@@ -182,15 +205,17 @@ static bool of_huge_pages(const dataplane *d, size_t bytes) {
 static void want_make(job *j) {
     want *asked = (want *)j;
     dataplane *d = asked->shard->w->d;
-    if (!within_bound(d, asked->bytes)) {
+    asked->counted = fkv_files_lack(files_of(asked), asked->bytes);
+    if (!within_bound(d, asked->counted)) {
         want_answer(asked, NULL, FKV_TABLE_FULL);
     } else if (of_huge_pages(d, asked->bytes)) {
-        count_taken(d, asked->bytes);
+        count_taken(d, asked->counted);
         asked->job.run = want_make_huge;
         helper_post(&d->huge, &asked->job);
     } else {
-        want_answer(asked, segment_make_counted(asked->shard->w, asked->shard->number, asked->kind, asked->bytes),
-                    FKV_NO_MEMORY);
+        segment *s = segment_make_counted(asked->shard->w, asked->shard->number, files_of(asked), asked->kind,
+                                          asked->bytes);
+        want_answer(asked, s, FKV_NO_MEMORY);
     }
 }
 

@@ -120,9 +120,8 @@ segment *shard_take_segment(shard *s, table_segment_kind kind, uint32_t number) 
 
 void segment_free(segment *s) {
     if (!s) return;
-    if (s->d) __atomic_fetch_sub(&s->d->memory_taken, s->counted, __ATOMIC_RELAXED);
     for (int p = 0; p < FAB_PROVIDER_COUNT; p++) fab_dereg(s->mr[p]);
-    fkv_region_free(&s->region);
+    __atomic_fetch_sub(&s->d->memory_taken, fkv_files_give(&s->region), __ATOMIC_RELAXED);
     free(s);
 }
 
@@ -140,6 +139,7 @@ void shard_free(shard *s) {
         s->lingering = m->next;
         segment_free(m);
     }
+    for (int k = 0; k < 2; k++) fkv_files_leave(s->files[k]);
     backlog_free(s->backlog);
     change_log_free(&s->log);
     free(s->list);

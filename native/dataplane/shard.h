@@ -1,8 +1,8 @@
 /* shard.h: one table with its segments, in the hands of one worker. Private to native/dataplane. */
 #ifndef FARKV_DATAPLANE_SHARD_H
 #define FARKV_DATAPLANE_SHARD_H
+#include "../base/files.h"
 #include "../base/list.h"
-#include "../base/region.h"
 #include "../wire/wire.h"
 #include "change_log.h"
 #include "dataplane.h"
@@ -17,9 +17,8 @@ typedef struct backlog backlog;
 
 typedef struct segment {
     fkv_region region;
-    job job;        /* to be freed */
-    dataplane *d;   /* that counts it; NULL until it is whole */
-    size_t counted; /* as how many bytes */
+    job job;      /* to be freed */
+    dataplane *d; /* that counts its pages */
     table_segment_kind kind;
     uint32_t number, tag;
     fab_mr *mr[FAB_PROVIDER_COUNT];
@@ -43,6 +42,7 @@ typedef struct want {
     segment *segment;
     table_segment_kind kind;
     size_t bytes;
+    uint64_t counted;   /* bytes of pages that are counted for it */
     fkv_status refused; /* why there is no segment */
     bool busy;
 } want;
@@ -96,6 +96,7 @@ struct shard {
     enum { SHARD_OPEN, SHARD_SERVING, SHARD_HANDING, SHARD_PAUSED, SHARD_CLOSING } state; /* HANDING: handover.h */
     table *table;
     segment_list segments[2]; /* by kind - 1 */
+    fkv_files *files[2];      /* that they are parts of */
     segment *lingering;       /* retired, and registered until no lease is left that does not tell of it */
     table_segment *list;      /* what the table says they are, as of list_epoch */
     uint32_t list_epoch;

@@ -136,7 +136,8 @@ fkv_status dataplane_create(const dataplane_config *c, dataplane **out) {
 
 /* ---- start ---- */
 
-/* Every segment is a descriptor, every connection one or two: a quarter of those there are is left to segments. */
+/* Segments share descriptors (base/files.h), every connection is one or two: a quarter of those there are is left to
+ * segments. These leave some to connections in turn. */
 static uint32_t spare_descriptors(void) {
     struct rlimit most;
     if (getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur / 4 > SPARE_MOST) return SPARE_MOST;
@@ -315,7 +316,7 @@ static int try_huge_pages(dataplane *d) {
     return 0;
 }
 
-/* Every segment is a descriptor. When the process's table of them is full the kernel doubles it, and where threads
+/* Memory files and connections are descriptors. When the process's table of them is full the kernel doubles it, and where threads
  * share it, waits 10 to 30 ms for all CPUs to have let go of the old one; whoever opens one meanwhile waits too. So it
  * is made large before there is anything to wait for it. Not more than a convenience: what fails is let be. */
 static void widen_descriptor_table(void) {

@@ -71,11 +71,12 @@ struct dataplane {
     fab_domain *domain[FAB_PROVIDER_COUNT];
     fab_listener **listener; /* [c.listens] */
     worker *worker[DATAPLANE_WORKERS_MAX];
-    helper memory;          /* allocates, prefaults, registers, deregisters */
-    helper huge;            /* the same for segments of huge pages that tables ask for */
-    uint64_t huge_after_ns; /* of that thread: before then they are made of small ones all the same */
-    fkv_pages pages;        /* what a segment of whole huge pages was given at start */
-    uint64_t memory_taken;  /* atomic: registered bytes of all shards, and what is being made */
+    helper memory;               /* allocates, prefaults, registers, deregisters */
+    helper huge;                 /* the same for segments of huge pages that tables ask for */
+    uint64_t huge_after_ns;      /* of that thread: before then they are made of small ones all the same */
+    fkv_pages pages;             /* what a segment of whole huge pages was given at start */
+    uint64_t memory_taken;       /* atomic: bytes of pages that all shards have, and what is being made */
+    uint64_t descriptors_missed; /* atomic: segments not made for want of a descriptor */
     backlog_budget backlogs;
     helper copier;             /* copies and checksums large values */
     helper maker;              /* makes and removes files of the workers' logs */

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "../base/assert.h"
+#include "../base/files.h"
 #include "provider.h"
 
 static struct {
@@ -82,7 +83,8 @@ void fab_log(const fab_options *o, int level, const char *format, ...) {
 bool fab_descriptors_scarce(const fab_options *o, int fd) {
     struct rlimit most;
     if (!o->spare_descriptors || getrlimit(RLIMIT_NOFILE, &most) != 0) return false;
-    return (rlim_t)fd + o->spare_descriptors >= most.rlim_cur;
+    uint32_t taken = fkv_files_open(), spare = o->spare_descriptors > taken ? o->spare_descriptors - taken : 0;
+    return (rlim_t)fd + spare >= most.rlim_cur;
 }
 
 int fab_descriptor_or_none(const fab_options *o, int fd, bool (*end_one)(void *ctx), void *ctx) {

@@ -147,7 +147,7 @@ typedef struct fab_options {
     uint32_t max_message;   /* largest SEND in bytes; default 16 KiB; both ends take the smaller */
     uint32_t max_conns;     /* per listener; more are rejected; default 4096 */
     uint32_t handshake_ms;  /* a peer that says nothing is dropped; default 2000 */
-    /* Listeners leave so many of the process's descriptors to others; default 0. */
+    /* Listeners leave so many of the process's descriptors to memory files, those included that there are; default 0. */
     uint32_t spare_descriptors;
     polling polling;    /* of the provider's own threads */
     fab_follow *follow; /* of READs that peers want followed; NULL: they are not */

@@ -161,6 +161,7 @@ static bool set_shard(napi_env env, napi_value o, const dataplane_shard_stats *s
         { "transparentPageBytes", s->page_bytes[FKV_PAGES_TRANSPARENT] },
         { "reservedPageBytes", s->page_bytes[FKV_PAGES_RESERVED] },
         { "retiredBytes", s->retired_bytes },
+        { "heldBytes", s->held_bytes },
     };
     if (s->copy.known && !set_copy(env, o, &s->copy)) return false;
     if (s->snapshot_error && !binding_set_number(env, o, "snapshotErrno", -s->snapshot_error)) return false;
@@ -177,6 +178,7 @@ napi_value server_stats(napi_env env, const dataplane_stats *s) {
         [FKV_PAGES_SMALL] = "small", [FKV_PAGES_TRANSPARENT] = "transparent", [FKV_PAGES_RESERVED] = "reserved"
     };
     if (!binding_set_text(env, o, "pages", pages[s->pages])) return NULL;
+    if (!binding_set_number(env, o, "descriptorsMissed", (double)s->descriptors_missed)) return NULL;
     if (!set_array(env, o, "workers", &workers) || !set_array(env, o, "shards", &shards)) return NULL;
     for (uint32_t i = 0; i < s->workers; i++) {
         if (!add_object(env, workers, i, &item) || !set_worker(env, item, &s->worker[i])) return NULL;

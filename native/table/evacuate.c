@@ -26,28 +26,76 @@ enum {
 
 typedef enum { MOVED_ALL, MUST_WAIT, NO_ROOM } outcome;
 
-/* The emptiest segment that is worth it; `room` is what is free in the others. */
-static heap_segment *emptiest(const table *t, uint64_t room) {
+/* ---- which segments ----
+ * Who waits for memory of another class is helped most by the emptiest segment. Who wants to give memory back has to
+ * empty whole memory files, for their pages go back together: so then a segment counts as as full as its file is, holes
+ * included, and the segments of one file go one after the other. A file with a segment that cannot be emptied, or came
+ * lately, counts as full. */
+
+enum { SHARES = 1024, WORTH_IT = SHARES / 4 * 3 };
+
+static bool stays(const table *t, const heap_segment *g) {
+    return g->large || t->now_ns < g->evacuate_after_ns || t->now_ns - g->came_ns < SHRINK_AFTER_NS;
+}
+
+/* The bytes in use of each file, noted with it. */
+static void note_files(const table *t) {
+    for (uint32_t n = 1; n < t->heap_room; n++)
+        if (t->heap[n] && t->heap[n]->region.file) *fkv_file_note(t->heap[n]->region.file) = 0;
+    for (uint32_t n = 1; n < t->heap_room; n++) {
+        const heap_segment *g = t->heap[n];
+        if (!g || !g->region.file) continue;
+        uint64_t *note = fkv_file_note(g->region.file);
+        *note += stays(t, g) ? fkv_file_carved(g->region.file) : g->used_bytes;
+    }
+}
+
+static uint64_t share(const heap_segment *g, bool by_file) {
+    if (by_file && g->region.file) return *fkv_file_note(g->region.file) * SHARES / fkv_file_carved(g->region.file);
+    return g->used_bytes * SHARES / g->region.bytes;
+}
+
+/* An empty segment keeps its file, as one does that is full. */
+static bool may_go(const table *t, const heap_segment *g, bool by_file) {
+    if (g->evacuating || g->large || t->now_ns < g->evacuate_after_ns) return false;
+    return share(g, by_file) <= WORTH_IT && (g->used > 0 || (by_file && g->region.file));
+}
+
+static bool comes_before(const heap_segment *a, const heap_segment *b, bool by_file) {
+    uint64_t x = share(a, by_file), y = share(b, by_file);
+    if (x != y) return x < y;
+    if (by_file && a->region.file != b->region.file) return (uintptr_t)a->region.file < (uintptr_t)b->region.file;
+    return a->used_bytes < b->used_bytes;
+}
+
+/* The next one that is worth it; `room` is what is free in the others. */
+static heap_segment *emptiest(const table *t, uint64_t room, bool by_file) {
     heap_segment *best = NULL;
     for (uint32_t n = 1; n < t->heap_room; n++) {
         heap_segment *g = t->heap[n];
-        if (!g || g->evacuating || g->large || g->used == 0 || t->now_ns < g->evacuate_after_ns) continue;
-        if (g->used_bytes > g->region.bytes / 4 * 3) continue;
-        if (!best || g->used_bytes < best->used_bytes) best = g;
+        if (g && may_go(t, g, by_file) && (!best || comes_before(g, best, by_file))) best = g;
     }
     if (!best) return NULL;
     uint64_t own = best->region.bytes - best->used_bytes;
     return own <= room && best->used_bytes <= room - own ? best : NULL;
 }
 
-static bool start(table *t, uint64_t part) {
+static bool start(table *t, uint64_t part, bool by_file) {
     if (t->evacuating) return true;
     uint64_t room = t->heap_bytes, emptied = 0;
     for (uint32_t n = 1; n < t->heap_room; n++)
         if (t->heap[n]) room -= t->heap[n]->used_bytes;
-    while (emptied <= t->heap_bytes / part) {
-        heap_segment *g = emptiest(t, room);
-        if (!g) break;
+    if (by_file && t->config.heap_files) {
+        note_files(t);
+        /* what lives in the last file may have to move into a new one */
+        room += table_heap_budget(t);
+    }
+    fkv_file *last = NULL;
+    for (heap_segment *g; (g = emptiest(t, room, by_file));) {
+        bool same = by_file && last && g->region.file == last;
+        if (emptied > t->heap_bytes / part && !same) break;
+        last = g->region.file;
+        if (by_file && last) fkv_file_close(last, true);
         table_heap_hide(t, g, true);
         t->evacuating++;
         room -= g->region.bytes; /* its own, and what its extents will take elsewhere */
@@ -57,14 +105,15 @@ static bool start(table *t, uint64_t part) {
     return t->evacuating > 0;
 }
 
-bool table_evacuate_start(table *t) { return start(t, PASS_PART); }
-bool table_evacuate_many(table *t) { return start(t, SHRINK_PART); }
+bool table_evacuate_start(table *t) { return start(t, PASS_PART, false); }
+bool table_evacuate_many(table *t) { return start(t, SHRINK_PART, true); }
 
 static void cancel(table *t) {
     for (uint32_t n = 1; n < t->heap_room; n++) {
         heap_segment *g = t->heap[n];
         if (!g || !g->evacuating) continue;
         table_heap_hide(t, g, false);
+        if (g->region.file) fkv_file_close(g->region.file, false);
         g->evacuate_after_ns = t->now_ns + RETRY_NS;
     }
     t->evacuating = 0;

@@ -13,7 +13,8 @@ enum { FEW = 8, LOOK_EVERY = 8 };
 static uint64_t *link_of(void *extent) { return &((fkv_extent *)extent)->expiry_space; }
 
 static uint8_t *object_at(const table *t, const span *s, uint32_t object) {
-    return t->heap[s->segment]->base + (size_t)s->first_block * BLOCK_BYTES + (size_t)object * class_bytes(s->cls);
+    return t->heap[s->segment]->region.base + (size_t)s->first_block * BLOCK_BYTES +
+           (size_t)object * class_bytes(s->cls);
 }
 
 span *table_span_at(const table *t, uint64_t location) {

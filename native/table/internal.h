@@ -61,7 +61,6 @@ typedef struct span {
 } span;
 
 typedef struct heap_segment {
-    uint8_t *base;
     fkv_region region;
     uint32_t tag, number;
     uint32_t blocks, next_block; /* blocks from next_block on belong to no span yet */
@@ -214,7 +213,7 @@ static inline uint32_t table_level(const table *t, uint32_t number) {
     return level + (number < extra || number >= 1u << level);
 }
 static inline void *at_location(const table *t, uint64_t location) {
-    return t->heap[fkv_location_segment(location)]->base + (size_t)fkv_location_unit(location) * FKV_UNIT;
+    return t->heap[fkv_location_segment(location)]->region.base + (size_t)fkv_location_unit(location) * FKV_UNIT;
 }
 static inline fkv_extent *extent_of(const table *t, uint64_t word) { return at_location(t, fkv_slot_location(word)); }
 static inline fkv_bucket *overflow_of(const table *t, const fkv_bucket *b) {
@@ -270,6 +269,7 @@ void table_span_shapes(span_shape shape[CLASSES], uint64_t memory_bytes);
 /* segment.c */
 bool table_ask_index(table *t);
 /* true: a segment is on its way; one for the class, or as many as may be asked for at a time */
+uint64_t table_heap_budget(const table *t); /* bytes that the heap may still ask for */
 bool table_ask_heap(table *t, uint32_t cls);
 bool table_make_room(table *t, uint32_t cls); /* the same, for which segments without extents go back */
 void table_retire(table *t, uint32_t number); /* a heap segment without extents goes back */

@@ -205,7 +205,8 @@ static void check_span(walk *w, const heap_segment *g, uint32_t id) {
         if (!EXPECT(object <= s->carved) || !expect(w, *mark == UNSEEN, "a free extent is in use, or free twice"))
             return;
         *mark = FREE;
-        object = (uint16_t)((fkv_extent *)(void *)(g->base + (size_t)(first_unit + (object - 1) * units) * FKV_UNIT))
+        object = (uint16_t)((fkv_extent *)(void *)(g->region.base +
+                                                   (size_t)(first_unit + (object - 1) * units) * FKV_UNIT))
                      ->expiry_space;
     }
     for (uint32_t object = 0; object < s->carved; object++) {

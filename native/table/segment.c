@@ -102,7 +102,7 @@ static uint64_t budget(const table *t) {
 }
 /* What the heap may still have: the index keeps its share of the limit, as entries of the present mean size would need
  * it. A thousand entries of 256 bytes are presumed, so that the first few do not decide. */
-static uint64_t heap_budget(const table *t) {
+uint64_t table_heap_budget(const table *t) {
     uint64_t mean = (t->live_bytes + 256 * 1000) / (t->entries + 1000);
     uint64_t share = t->config.memory_bytes / (INDEX_BYTES_AN_ENTRY + mean) * INDEX_BYTES_AN_ENTRY;
     uint64_t kept = share > t->index_bytes + t->asked_index ? share - t->index_bytes - t->asked_index : 0;
@@ -124,7 +124,7 @@ bool table_ask_heap(table *t, uint32_t cls) {
     uint64_t need = span_bytes(t, cls);
     if (need <= t->asked_heap || need <= t->asked_large) return true;
     if (t->now_ns < t->refused_until_ns) return false;
-    uint64_t bytes = next_heap_bytes(t, cls), most = heap_budget(t);
+    uint64_t bytes = next_heap_bytes(t, cls), most = table_heap_budget(t);
     if (bytes > most) bytes = whole(most, t->config.segment_grain ? t->config.segment_grain : need);
     if (bytes < least_heap_bytes(t, cls)) return false;
     uint64_t *slot = t->asked_heap ? &t->asked_large : &t->asked_heap;
@@ -135,7 +135,7 @@ bool table_ask_heap(table *t, uint32_t cls) {
 }
 
 bool table_make_room(table *t, uint32_t cls) {
-    while (heap_budget(t) < next_heap_bytes(t, cls))
+    while (table_heap_budget(t) < next_heap_bytes(t, cls))
         if (!table_retire_empty(t)) break;
     return table_ask_heap(t, cls);
 }
@@ -153,7 +153,7 @@ static void ask_bridge(table *t, uint64_t early) {
         return;
     uint64_t span = span_bytes(t, t->growing), least = least_heap_bytes(t, t->growing);
     uint64_t bytes = whole(clamp(early / BRIDGE_PART, least, BRIDGE_MAX > least ? BRIDGE_MAX : least), span);
-    if (bytes > heap_budget(t) || bytes >= t->asked_heap) return;
+    if (bytes > table_heap_budget(t) || bytes >= t->asked_heap) return;
     t->asked_large = bytes;
     t->config.want_segment(t->config.ctx, TABLE_HEAP, bytes);
 }
@@ -252,8 +252,7 @@ static fkv_status add_heap(table *t, const fkv_region *r, uint32_t tag, uint32_t
         free(span_of_block);
         return FKV_NO_MEMORY;
     }
-    *g = (heap_segment){ .base = r->base,
-                         .region = *r,
+    *g = (heap_segment){ .region = *r,
                          .tag = tag,
                          .number = number,
                          .blocks = blocks,

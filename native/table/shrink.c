@@ -1,7 +1,8 @@
 /* shrink.c: heap memory that deletes, expiry and smaller values have left goes back, a segment at a time.
  *
- * The bound: free memory is at most a third of the memory in use, and SPARE_LEAST. A table that has been over it for
- * SHRINK_AFTER_NS retires empty segments. Where there are none, a pass empties the emptiest segments (evacuate.c). A
+ * The bound: free memory is at most a third of the memory in use, and SPARE_LEAST. Free is also what retired segments
+ * leave of a memory file that others are still in (base/files.h). A table that has been over the bound for
+ * SHRINK_AFTER_NS retires empty segments. Where there are none, a pass empties the emptiest files (evacuate.c). A
  * table at rest is under the bound within some passes of a second each, unless nothing but segments with values above
  * MOVED_BYTES_MOST is left.
  *
@@ -22,15 +23,20 @@
 enum { SPARE_PART = 3, SPARE_LEAST = 1 << 20, RETIRE_AT_ONCE = 16 };
 #define AFTER_MOST_NS 30000000000ull
 
+/* Of segments that were given back and whose memory files were not. */
+static uint64_t held_bytes(const table *t) { return t->config.heap_files ? fkv_files_holes(t->config.heap_files) : 0; }
+
 static uint64_t free_bytes(const table *t) {
-    return t->heap_bytes - t->live_bytes - t->prepared_bytes - t->overflow_buckets * FKV_BUCKET_BYTES -
+    return held_bytes(t) + t->heap_bytes - t->live_bytes - t->prepared_bytes - t->overflow_buckets * FKV_BUCKET_BYTES -
            t->quarantine_bytes - t->span_end_bytes;
 }
 
-/* Two segments may lie idle whatever their size: the one that is being filled and the next. */
+/* Two segments may lie idle whatever their size: the one that is being filled and the next. What is held may have grown
+ * since `bytes` were counted. */
 static bool too_much(const table *t, uint64_t bytes) {
     uint64_t least = t->config.segment_grain > SPARE_LEAST / 2 ? 2 * t->config.segment_grain : SPARE_LEAST;
-    return bytes > (t->heap_bytes - bytes) / SPARE_PART + least;
+    uint64_t all = held_bytes(t) + t->heap_bytes;
+    return bytes > (all > bytes ? all - bytes : 0) / SPARE_PART + least;
 }
 
 /* A segment came lately. */

@@ -21,8 +21,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "../base/files.h"
 #include "../base/hash.h"
-#include "../base/region.h"
 #include "../base/status.h"
 #include "layout.h"
 
@@ -39,6 +39,8 @@ typedef struct table_config {
      * after the other would be full. */
     uint32_t buckets;
     uint64_t segment_grain; /* 0: none; else segments that are asked for are multiples of it: of a huge page */
+    /* Whose parts the heap's segments are, and are to be emptied together; NULL: each has memory of its own. */
+    fkv_files *heap_files;
     /* 0: 300 ms, a fifth more than FKV_GET_LIFE_NS; time for an extent's bytes is added */
     uint64_t quarantine_ns;
     uint64_t quarantine_bytes; /* 0: memory_bytes / 8 */

@@ -161,6 +161,12 @@ export const mutations = [
   // ---------------------------------------------------------------- who comes in
   ...inFile('native/dataplane/connection.c', [
     [
+      'access: who is revoked reads later segments in memory that it has mapped',
+      access('who_lost_its_right_finds_no_later_segment_in_memory_that_it_has_mapped'),
+      'fkv_files_renew(s->files[k]);',
+      '(void)s;',
+    ],
+    [
       'access: a proof is not looked at',
       access('who_knows_a_client_s_id_and_ticket_ends_none_of_its_connections'),
       'if (!access_proved(w->access, t, fkv_hello_head(h), nonce, h->proof)) return FKV_UNAUTHORIZED;',
@@ -289,6 +295,14 @@ export const mutations = [
       '',
     ],
   ]),
+  ...inFile('server/latest-wall.ts', [
+    [
+      'access: tickets of before the clock was set back outlive a revocation',
+      tickets('a revocation is of the tickets too that were made before the clock was set back'),
+      'Math.max(this.#latest, this.#wallMs())',
+      'this.#wallMs()',
+    ],
+  ]),
   ...inFile('server/control/subscription.ts', [
     [
       'access: after two exchanges in a row clients wait for tickets that open something',
@@ -317,16 +331,16 @@ export const mutations = [
         title:
           'the leader makes the cluster, gives the shards out when a server stays away, and exchanges the ticket secret every day',
       },
-      'wallMs() >= s.tickets.rotatedMs + ROTATE_MS',
-      'wallMs() >= s.tickets.rotatedMs + 2 * ROTATE_MS',
+      'rotatedMs) >= ROTATE_MS',
+      'rotatedMs) >= 2 * ROTATE_MS',
     ],
   ]),
   ...inFile('server/control/tickets.ts', [
     [
       'access: tickets are made with a secret that owners may not know yet',
       tickets('after another secret all get tickets of it, at first new clients too by the one before'),
-      'nowMs < rotatedMs + SETTLE_MS ? previous : present',
-      'nowMs < rotatedMs - SETTLE_MS * 1e9 ? previous : present',
+      'settles ? previous : present',
+      'settles && tenant < 0 ? previous : present',
     ],
     [
       'access: a revoked ticket keeps its id',

@@ -25,7 +25,7 @@ const regions = inFile('native/base/region.c', [
   [
     'base: huge pages that did not come are said to be there',
     region('where_there_are_no_huge_pages_a_wish_gets_small_ones_and_a_need_an_error'),
-    '        *pages = FKV_PAGES_SMALL;    /* some of it may be huge: it is not said of it */\n',
+    '        *pages = FKV_PAGES_SMALL; /* some of it may be huge: it is not said of it */\n',
     '',
   ],
   [
@@ -39,6 +39,35 @@ const regions = inFile('native/base/region.c', [
     region('a_client_that_holds_the_descriptor_changes_nothing_and_the_owner_lives'),
     'if (e == 0 && fcntl(fd, F_ADD_SEALS, SEALS) != 0)',
     'if (e == 0 && fcntl(fd, F_ADD_SEALS, SEALS & ~F_SEAL_FUTURE_WRITE) != 0)',
+  ],
+]);
+
+const shared = by('files');
+
+const files = inFile('native/base/files.c', [
+  [
+    'files: a region begins with what another one left',
+    shared('holes_are_used_again_as_zeroes_and_grow_together'),
+    'memset(out->base, 0, bytes);',
+    '(void)bytes;',
+  ],
+  [
+    'files: pages never go back',
+    shared('pages_go_back_with_the_last_region_of_a_file'),
+    'bool is_empty = file->used == 0;',
+    'bool is_empty = false;',
+  ],
+  [
+    'files: memory takes the last descriptor',
+    shared('the_last_descriptors_are_left_to_others'),
+    'if (e == 0 && is_for_others(file->all.fd)) {',
+    'if (e == 0 && file->all.fd < 0) {',
+  ],
+  [
+    'files: a renewal leaves holes to be used',
+    shared('after_a_renewal_nothing_new_comes_into_files_of_before'),
+    '&& !f->old &&',
+    '&&',
   ],
 ]);
 
@@ -101,4 +130,4 @@ const pollers = inFile('native/base/poller.c', [
   ],
 ]);
 
-export const mutations = [...regions, ...pollers];
+export const mutations = [...regions, ...files, ...pollers];

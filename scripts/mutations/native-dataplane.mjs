@@ -106,8 +106,8 @@ export const mutations = [
     [
       'dataplane: huge pages that could not be made stay counted',
       by('dataplane_growth')('what_could_not_be_made_of_huge_pages_counts_no_longer_against_the_bound'),
-      '    if (!s) count_freed(w->d, asked->bytes);\n',
-      '',
+      '    count_freed(d, counted);\n    if (e == -EMFILE)',
+      '    if (e == 0) count_freed(d, counted);\n    if (e == -EMFILE)',
     ],
   ]),
   ...inFile('native/dataplane/wait.c', [

@@ -171,6 +171,12 @@ export const mutations = [
   ]),
   ...inFile('native/table/evacuate.c', [
     [
+      'table: evacuation: memory files are emptied in part',
+      shrink('files_with_one_full_segment_are_emptied_as_a_whole'),
+      'start(t, SHRINK_PART, true)',
+      'start(t, SHRINK_PART, false)',
+    ],
+    [
       'table: evacuation: what is damaged gets a good checksum',
       moving('what_is_damaged_does_not_become_good_by_being_moved'),
       '    if (fkv_extent_crc(from, h.key_bytes, h.value_bytes) != h.crc) crc = ~crc;\n',
@@ -390,6 +396,12 @@ export const mutations = [
       shrink('what_is_deleted_and_comes_again_soon_moves_nothing'),
       'if (t->evacuating || !waited(t)) return;',
       'if (t->evacuating || (t->shrink_since_ns == 1 && waited(t))) return;',
+    ],
+    [
+      'table: shrink: what memory files hold is not counted',
+      shrink('files_with_one_full_segment_are_emptied_as_a_whole'),
+      'return held_bytes(t) + t->heap_bytes - t->live_bytes',
+      'return t->heap_bytes - t->live_bytes',
     ],
     [
       'table: shrink: tried for ever',

@@ -29,7 +29,7 @@ export const mutations = [
     [
       'tenant: all regions are registered for domain 0',
       owner('a_read_with_the_right_rkey_of_another_domains_region_is_refused'),
-      '&s->region, dataplane_tenant_of(w->d, shard), &s->mr[p]',
+      '&s->region, dataplane_tenant_of(d, shard), &s->mr[p]',
       '&s->region, 0 * shard, &s->mr[p]',
     ],
   ]),

@@ -55,7 +55,7 @@ import { clientPage, type ClientEntry, type ClientPage, type ClientQuery } from 
 import type { Guest } from './listener.js';
 import { identify, Logins } from './logins.js';
 import { Standing, type Stander } from './standing.js';
-import { Subscription, MapFrames, type SessionPace, type Subscriber } from './subscription.js';
+import { MapFrames, PACE, Subscription, type SessionPace, type Subscriber } from './subscription.js';
 import { clientOf, idOf, issueTicket, ticketSecrets, type TicketCodes } from './tickets.js';
 
 export interface ControlPlaneOptions {
@@ -90,6 +90,7 @@ export class ControlPlane {
   readonly #host: Host;
   readonly #standing: Standing;
   readonly #shared: Shared = { turns: new Turns(CONTROL_TURN), outbox: new Outbox(CONTROL_OUTBOX) };
+  readonly #renewals: NodeJS.Timeout;
   #push: NodeJS.Timeout | undefined;
   #admitted = 0;
   /** Connections that got nowhere. */
@@ -99,6 +100,10 @@ export class ControlPlane {
     this.#options = options;
     this.#refusals = limitedAudit(options.log);
     this.#standing = new Standing(options.wallMs);
+    const pace = { ...PACE, ...options.pace };
+    this.#renewals = setInterval(() => {
+      for (const session of this.#subscriptions.keys()) session.renewInTime();
+    }, pace.lookMs).unref();
     const audited = new Buckets(options.auditedCalls ?? AUDITED_CALLS, AUDITED_OPERATORS);
     this.#host = {
       logins: options.logins ?? new Logins(),
@@ -117,7 +122,7 @@ export class ControlPlane {
         admitted();
       },
       subscribe: (connection, subscriber, entry) => {
-        const session = new Subscription(connection, this.#frames, subscriber, options.pace);
+        const session = new Subscription(connection, this.#frames, subscriber, pace);
         this.#subscriptions.set(session, { number: (this.#numbers += 1), ...entry });
         return session;
       },
@@ -151,6 +156,7 @@ export class ControlPlane {
 
   close(): void {
     clearTimeout(this.#push);
+    clearInterval(this.#renewals);
     for (const session of this.#subscriptions.keys()) session.close();
   }
 
@@ -308,7 +314,8 @@ class Visit {
       sinceMs: wallMs(),
       tls: this.#tls,
     } as const;
-    this.#subscription = this.#host.subscribe(this.#incoming.connection, { tenant, ticket, isStale, isRevoked }, entry);
+    const subscriber = { tenant, ticket, isStale, isRevoked, wallMs };
+    this.#subscription = this.#host.subscribe(this.#incoming.connection, subscriber, entry);
     // A client makes no calls: it need not send more than a stranger may.
     const told = { clientId, access: entry.access, ticket: ticket(state()) };
     const ofTenant = identity.tenant === undefined ? {} : { tenant: identity.tenant };

@@ -89,7 +89,7 @@ test('a client that takes nothing for long is dropped', async (t) => {
 });
 
 test('a new ticket comes before the old one has expired, and changes nothing of the map', async (t) => {
-  const { port } = await rig(t, { pace: { renewMs: 20, stalledMs: 60_000 } });
+  const { port } = await rig(t, { pace: { renewMs: 20, lookMs: 20, stalledMs: 60_000 } });
   const frames = await new Raw(t, port).say(hello()).got(5);
   const maps = new MapAssembler();
   const seen = frames.flatMap((f) => (f.t === 'map' ? [maps.push(f)] : []));
@@ -98,3 +98,25 @@ test('a new ticket comes before the old one has expired, and changes nothing of 
   t.true(tickets.every((ticket) => (ticket?.expiresMs ?? 0) > Date.now() + 2 * RENEW_MS - 60_000));
   t.is(new Set(tickets.map((ticket) => ticket?.client)).size, 1);
 });
+
+for (const [way, jumpMs] of [
+  ['forward, past the end of all tickets', 2 * RENEW_MS],
+  ['back', -RENEW_MS / 2],
+] as const) {
+  test(`when the wall clock jumps ${way}, each client gets a ticket by the new time at once, and one only`, async (t) => {
+    const wall = { ms: 1_700_000_000_000 };
+    const { port, setState } = await rig(t, { wallMs: () => wall.ms, pace: { lookMs: 1 } });
+    const clients = [new Raw(t, port).say(hello()), new Raw(t, port).say(hello())];
+    for (const one of clients) await one.got(2);
+    wall.ms += jumpMs;
+    for (const one of clients) {
+      await one.got(3);
+      t.is(one.frames[2] && opened(one.frames[2])?.issuedMs, wall.ms);
+    }
+    setState({ ...STATE, mapEpoch: 2 });
+    for (const one of clients) {
+      await one.until(() => one.frames.some((f) => f.t === 'map' && f.map.mapEpoch === 2));
+      t.is(one.frames.filter((f) => f.t === 'map' && f.ticket !== undefined).length, 1);
+    }
+  });
+}

@@ -2,6 +2,10 @@
  * One client: it gets the map, then what changes, and a new ticket before the old one expires. A client that reads
  * slowly gets fewer, larger pushes (each is what changed since the last one it was sent), and is dropped when it takes
  * nothing for long.
+ *
+ * Tickets expire by wall clocks, so their age is looked at by the wall clock too, and often: it may be set, and timers
+ * stand still while the machine is suspended. A ticket that was made in the future is renewed as well, since owners
+ * whose clocks were right all the time would see the next one late.
  */
 import { FarkvError } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
@@ -14,15 +18,25 @@ import { RENEW_MS, SETTLE_MS } from './tickets.js';
 const BACKLOG_PAUSE = 1 << 20;
 
 export interface SessionPace {
-  /** A new ticket is pushed so often. */
+  /** A ticket is renewed when it is so old. */
   readonly renewMs: number;
+  /** The age of tickets is looked at so often. */
+  readonly lookMs: number;
   /** A client that takes nothing for this long is dropped. */
   readonly stalledMs: number;
   /** After another secret has settled, all clients get tickets of it within this time. */
   readonly spreadMs: number;
   readonly settleMs: number;
 }
-const PACE: SessionPace = { renewMs: RENEW_MS, stalledMs: 30_000, spreadMs: 20_000, settleMs: SETTLE_MS + 1000 };
+export const PACE: SessionPace = {
+  renewMs: RENEW_MS,
+  lookMs: 1000,
+  stalledMs: 30_000,
+  spreadMs: 20_000,
+  settleMs: SETTLE_MS + 1000,
+};
+/** Steps back by which clocks are kept right are smaller. */
+const BACK_MS = 1000;
 
 /** Who it is that gets the map. */
 export interface Subscriber {
@@ -32,6 +46,7 @@ export interface Subscriber {
   /** The secret of its last ticket is gone. */
   readonly isStale: (state: MetadataState) => boolean;
   readonly isRevoked: (state: MetadataState) => boolean;
+  readonly wallMs: () => number;
 }
 
 /** Clients of a tenant mostly know the same map: the frames between two states are made once for all of them. */
@@ -59,7 +74,9 @@ export class Subscription {
   readonly #isStale: (state: MetadataState) => boolean;
   readonly #isRevoked: (state: MetadataState) => boolean;
   readonly #pace: SessionPace;
-  readonly #renewal: NodeJS.Timeout;
+  readonly #wallMs: () => number;
+  /** When its last ticket was made. */
+  #ticketMs: number;
   #rotated: NodeJS.Timeout | undefined;
   #known: MetadataState | undefined;
   #stalled: NodeJS.Timeout | undefined;
@@ -67,8 +84,8 @@ export class Subscription {
   constructor(
     connection: Connection,
     frames: MapFrames,
-    { tenant, ticket, isStale, isRevoked }: Subscriber,
-    pace: Partial<SessionPace> = {},
+    { tenant, ticket, isStale, isRevoked, wallMs }: Subscriber,
+    pace: SessionPace = PACE,
   ) {
     this.#connection = connection;
     this.#frames = frames;
@@ -76,9 +93,15 @@ export class Subscription {
     this.#ticket = ticket;
     this.#isStale = isStale;
     this.#isRevoked = isRevoked;
-    this.#pace = { ...PACE, ...pace };
-    this.#renewal = setInterval(() => this.#renew(), this.#pace.renewMs);
-    this.#renewal.unref();
+    this.#pace = pace;
+    this.#wallMs = wallMs;
+    this.#ticketMs = wallMs();
+  }
+
+  /** To be called every `lookMs`. */
+  renewInTime(): void {
+    const age = this.#wallMs() - this.#ticketMs;
+    if (age >= this.#pace.renewMs || age < -BACK_MS) this.#renew();
   }
 
   /** Sends what the client does not know yet, unless it is still taking what came before. */
@@ -128,7 +151,6 @@ export class Subscription {
 
   close(): void {
     clearTimeout(this.#rotated);
-    clearInterval(this.#renewal);
     clearTimeout(this.#stalled);
   }
 
@@ -136,7 +158,8 @@ export class Subscription {
   #renew(by?: MetadataState): void {
     const known = this.#known;
     if (known === undefined || (by === undefined && this.#endIfRevoked(known))) return;
-    if (this.#connection.backlog > BACKLOG_PAUSE) return;
+    if (this.#connection.closed || this.#connection.backlog > BACKLOG_PAUSE) return;
+    this.#ticketMs = this.#wallMs();
     for (const frame of mapFrames(known, known, this.tenant, this.#ticket(by ?? known)))
       this.#connection.sendBytes(frame);
   }

@@ -1,12 +1,15 @@
 /** Who a client is that comes back, and which tickets are made. */
 import test from 'ava';
 import type { MetadataState } from '../../core/metadata/state.js';
+import type { Command } from '../../core/metadata/commands.js';
 import { revokedBeforeMs } from '../../core/metadata/tickets.js';
 import type { Frame, Hello } from '../../core/protocol/index.js';
 import { addon } from '../../native/addon.js';
 import type { TicketSecret } from '../../native/data-plane.js';
 import { hello, opened, Raw, rig, SECRET, STATE, TENANTS } from '../../test/support/control-rig.js';
 import { MetadataLog } from '../../test/support/metadata-log.js';
+import { answerAdminCall, type AdminContext } from '../admin-calls.js';
+import { LatestWall } from '../latest-wall.js';
 import { idOf, issueTicket, ticketSecrets } from './tickets.js';
 
 test('a client that shows its ticket keeps its id, and nobody else gets it', async (t) => {
@@ -62,6 +65,8 @@ test('after another secret all get tickets of it, at first new clients too by th
   t.deepEqual(await shown(), [false, true]);
   setState(rotated(Date.now() + 60_000));
   t.deepEqual(await shown(), [true, false], 'owners may not know the new one yet');
+  setState(rotated(Date.now() + 86_400_000));
+  t.deepEqual(await shown(), [false, true], 'exchanged by a clock that was wrong');
 });
 
 test('a client whose ticket is of a secret that is gone gets another at once', async (t) => {
@@ -93,6 +98,34 @@ test('a revocation is of the tickets that servers make before they hear of it or
     t.true(madeMs(log.state, atMs + ahead) >= revokedMs, `${ahead} ms ahead`);
 });
 
+test('a revocation is of the tickets too that were made before the clock was set back', async (t) => {
+  const log = MetadataLog.cluster(2, ['s1']);
+  const wall = { ms: 1_700_000_000_000 };
+  const latest = new LatestWall(() => wall.ms);
+  const client = 0xffn;
+  const issued = (): number =>
+    addon.openTicket(
+      ticketSecrets(log.state),
+      issueTicket(addon, log.state, { client, tenant: 0, writes: true }, wall.ms),
+    )?.issuedMs ?? NaN;
+  wall.ms += 1_200_000;
+  const looked = latest.ms();
+  const before = issued();
+  wall.ms -= 1_200_000;
+  const context = {
+    driver: { state: log.state },
+    latestWallMs: () => latest.ms(),
+    propose: (command: Command) => {
+      log.do(command);
+      return Promise.resolve({ ok: true });
+    },
+  };
+  await answerAdminCall(context as unknown as AdminContext, 'tickets-revoke', { client: idOf(client) });
+  t.is(before, looked);
+  t.true(before < revokedBeforeMs(log.state, idOf(client), 0));
+  t.true(issued() >= revokedBeforeMs(log.state, idOf(client), 0), 'and those of later are good');
+});
+
 /** Whether it is sent away rather than the map of this epoch. */
 async function leaves(raw: Raw, mapEpoch: number): Promise<boolean> {
   await raw.until(() => raw.closed || raw.frames.some((f) => f.t === 'map' && f.map.mapEpoch === mapEpoch));
@@ -121,7 +154,7 @@ test('who is revoked is sent away, and comes back as another client', async (t) 
 });
 
 test('who is revoked gets no ticket on the way out that would be good', async (t) => {
-  const { port, setState } = await rig(t, { pace: { renewMs: 1 } });
+  const { port, setState } = await rig(t, { pace: { renewMs: 1, lookMs: 1 } });
   const raw = new Raw(t, port).say(hello());
   await raw.got(3);
   const beforeMs = Date.now() + 60_000;

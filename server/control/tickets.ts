@@ -9,7 +9,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { MetadataState } from '../../core/metadata/state.js';
-import { revokedBeforeMs, ticketRules } from '../../core/metadata/tickets.js';
+import { REVOKED_AHEAD_MS, revokedBeforeMs, ticketRules } from '../../core/metadata/tickets.js';
 import type { Addon } from '../../native/addon.js';
 import type { DataPlaneAccess, TicketSecret } from '../../native/data-plane.js';
 
@@ -31,7 +31,7 @@ export interface TicketFor {
 
 /**
  * After an exchange, tickets are made with the secret before for so long: an owner that hears of it a little later than
- * the others refuses nobody.
+ * the others refuses nobody. One that seems to come later than clocks differ was made by a clock that was wrong.
  */
 export const SETTLE_MS = 5000;
 
@@ -64,7 +64,8 @@ export function issueTicket(
   const { rotatedMs } = ticketRules(state);
   // A revocation by a server whose clock is ahead of this one's is of earlier tickets, not of this one.
   const issuedMs = Math.max(nowMs, revokedBeforeMs(state, idOf(client), tenant));
-  return codes.makeTicket(nowMs < rotatedMs + SETTLE_MS ? previous : present, {
+  const settles = nowMs < rotatedMs + SETTLE_MS && nowMs >= rotatedMs - REVOKED_AHEAD_MS;
+  return codes.makeTicket(settles ? previous : present, {
     client,
     issuedMs,
     expiresMs: issuedMs + TICKET_MS,

@@ -289,7 +289,8 @@ export class LeaderDuties {
             this.#replaceMs,
           );
     if (due !== undefined) return due;
-    if (s.tickets !== undefined && wallMs() >= s.tickets.rotatedMs + ROTATE_MS)
+    // Either way: the clock that dated the last exchange may have been ahead for a while.
+    if (s.tickets !== undefined && Math.abs(wallMs() - s.tickets.rotatedMs) >= ROTATE_MS)
       return { t: 'tickets-rotate', number: s.tickets.number + 1, secret: randomHex(16), atMs: wallMs() };
     const owners = nextOwners(s, current?.leases, nowMs());
     if (owners === undefined) return undefined;

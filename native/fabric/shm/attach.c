@@ -173,7 +173,9 @@ static fab_wc_status map_region(shm_attachment *a, const shm_frame *f, int fd, b
     if (is_client && !is_whole(fd, f->offset, f->offset + a->bytes)) return FAB_LOC_PROT_ERR;
     void *map = fkv_region_map(fd, start, end - start, PROT_READ);
     if (map == MAP_FAILED) return FAB_GENERAL_ERR;
-    if (!is_client) madvise(map, end - start, MADV_POPULATE_READ);
+    /* not what lies beside it: where that has no pages yet, they would be made */
+    uint64_t from = f->offset & ~4095ull, to = (f->offset + a->bytes + 4095) & ~4095ull;
+    if (!is_client) madvise((uint8_t *)map + (from - start), to - from, MADV_POPULATE_READ);
     a->map = map;
     a->map_bytes = end - start;
     a->base = (const uint8_t *)map + (f->offset - start);
@@ -253,7 +255,7 @@ bool shm_attach_request(shm_conn *c, const shm_frame *f) {
     }
     if (e) {
         reply.slot = e->slot;
-        reply.offset = offset;
+        reply.offset = m->offset + offset;
     }
     bool sent = shm_link_send(c, &reply, e ? &m->fd : NULL, e ? 1 : 0, &full);
     if (!sent && e) export_free(c, e->slot);

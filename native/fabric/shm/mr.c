@@ -19,10 +19,11 @@ shm_mr *shm_mr_find(shm_domain *d, uint64_t rkey) {
 
 int shm_reg(fab_domain *base, const fkv_region *r, uint32_t tenant, fab_mr **out) {
     shm_domain *d = (shm_domain *)base;
-    if (!fkv_region_fd_is_sealed(r->fd, r->bytes)) return -EINVAL;
+    if (!fkv_region_fd_is_sealed(r->fd, r->offset + r->bytes)) return -EINVAL;
     shm_mr *m = calloc(1, sizeof *m);
     if (!m) return -ENOMEM;
     m->fd = r->fd;
+    m->offset = r->offset;
     m->bytes = r->bytes;
     m->tenant = tenant;
     /* The address peers use has nothing to do with where the region lies here: that is nobody's business. */

@@ -50,6 +50,7 @@ typedef struct shm_timer {
 typedef struct shm_mr {
     fab_mr head;
     int fd;
+    uint64_t offset; /* in the file */
     size_t bytes;
     uint32_t tenant;
     struct shm_mr *next; /* of its bucket; domain->lock */

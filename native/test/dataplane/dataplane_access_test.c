@@ -1,5 +1,6 @@
 /* dataplane_access_test.c: who comes in, and for how long. What was heard on the wire opens nothing, and nobody acts in
  * another client's name. */
+#include <dirent.h>
 #include "dataplane_rig.h"
 #include "../../dataplane/challenge.h"
 
@@ -323,6 +324,54 @@ TEST(who_is_revoked_goes_and_comes_back_with_a_later_ticket_only) {
 
 static bool same(const uint8_t *a, const uint8_t *b) { return memcmp(a, b, FKV_NONCE_BYTES) == 0; }
 
+/* Of heaps, that this process has open. */
+static int memory_files(void) {
+    int n = 0;
+    DIR *all = opendir("/proc/self/fd");
+    for (const struct dirent *e; (e = readdir(all));) {
+        char name[64] = "";
+        if (readlinkat(dirfd(all), e->d_name, name, sizeof name - 1) > 0)
+            n += strncmp(name, "/memfd:farkv-heap", 17) == 0;
+    }
+    closedir(all);
+    return n;
+}
+static uint64_t heap_bytes(void) {
+    dataplane_stats *s = rig_stats(&r);
+    uint64_t bytes = s->shard[0].table.heap_bytes;
+    free(s);
+    return bytes;
+}
+static void grow(raw *c) {
+    static const uint8_t value[1000];
+    static int keys;
+    char key[32];
+    for (uint64_t before = heap_bytes(); heap_bytes() == before;) {
+        do snprintf(key, sizeof key, "key %d", keys++);
+        while (raw_shard_of(0, key, strlen(key)) != 0);
+        fkv_status s = raw_put(c, key, value, sizeof value);
+        CHECK(s == FKV_OK || s == FKV_BUSY);
+    }
+}
+
+/* Whoever has mapped a memory file over shm reads in it as long as it lives. */
+TEST(who_lost_its_right_finds_no_later_segment_in_memory_that_it_has_mapped) {
+    raw c;
+    begin();
+    rig_up(&r, 1, 16 << 20);
+    raw_up(&c, &r, 1);
+    int before = memory_files();
+    grow(&c);
+    CHECK_EQ(memory_files(), before);
+    const dataplane_revocation gone = { .client = 7, .before_ms = fkv_wall_ms() };
+    dataplane_access a = { .secrets = 1, .secret = { { 0, RIG_SECRET } }, .revocations = 1, .revoked = &gone };
+    CHECK_EQ(dataplane_set_access(r.d, &a), FKV_OK);
+    grow(&c);
+    CHECK_EQ(memory_files(), before + 1);
+    raw_down(&c);
+    rig_down(&r);
+}
+
 TEST(each_challenge_is_new_is_found_until_it_is_answered_and_not_for_ever) {
     static challenges c, other;
     uint8_t nonce[FKV_NONCE_BYTES];
@@ -397,6 +446,7 @@ static void tests(void) {
     RUN(a_renewal_does_not_count_against_the_quota_and_needs_no_right);
     RUN(a_ticket_is_good_under_the_next_secret_and_not_under_the_one_after_it);
     RUN(who_is_revoked_goes_and_comes_back_with_a_later_ticket_only);
+    RUN(who_lost_its_right_finds_no_later_segment_in_memory_that_it_has_mapped);
     RUN(each_challenge_is_new_is_found_until_it_is_answered_and_not_for_ever);
     RUN(numbers_of_challenges_begin_again_and_their_nonces_do_not);
 }

@@ -161,13 +161,21 @@ static void allow_all_descriptors(void) { CHECK_EQ(setrlimit(RLIMIT_NOFILE, &lim
 
 /* A table that was refused memory asks again after a tenth of a second. */
 TEST(without_descriptors_for_segments_changes_are_told_that_the_system_is_at_fault) {
-    up(AT_ONCE, 0);
+    /* of small pages: a memory file of huge ones has more room than the shard */
+    set_huge(AT_ONCE);
+    rig_init(&r, FAB_SHM, NULL);
+    r.config.wait_ms = 20;
+    rig_up(&r, 1, SHARD_BYTES);
+    raw_up(&c, &r, 1);
     allow_descriptors(0);
     int i = 0;
     fkv_status s;
     do s = put(i++);
     while ((s == FKV_OK || s == FKV_BUSY) && i < PUTS_MOST);
     CHECK_EQ(s, FKV_NO_MEMORY);
+    dataplane_stats *told = rig_stats(&r);
+    CHECK(told->descriptors_missed > 0);
+    free(told);
     allow_all_descriptors();
     uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
     while (put(i) != FKV_OK) CHECK(fkv_now_ns() < until);

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "../../base/files.h"
 #include "../../fabric/shm/shm.h"
 #include "../check.h"
 #include "fabric_conformance.h"
@@ -125,6 +126,34 @@ TEST(many_regions_attach_at_once_and_all_go_with_the_connection) {
     fab_dereg(a.local_mr);
     fkv_region_free(&a.region);
     pair_close(&p);
+}
+
+TEST(a_region_that_shares_a_file_is_read_where_it_lies_and_what_has_no_pages_gets_none) {
+    enum { BYTES = 64 << 10 };
+    attached a;
+    fkv_region before, shared;
+    uint64_t fresh;
+    struct stat s;
+    open_with_attached(&a);
+    fkv_region own = a.region;
+    fab_dereg(a.mr);
+    fkv_files *f = fkv_files_make("test", 16, 4 << 20);
+    CHECK_EQ(fkv_files_take(f, BYTES, 0, &before, &fresh), 0);
+    CHECK_EQ(fkv_files_take(f, BYTES, 0, &shared, &fresh), 0);
+    memset(before.base, 1, BYTES);
+    memset(shared.base, 2, BYTES);
+    CHECK_EQ(fab_reg(p.owner.domain, &shared, 0, &a.mr), 0);
+    a.region.bytes = BYTES;
+    CHECK_EQ(attach(&a), 0);
+    pair_expect(&p, &p.client, FAB_WC_ATTACH, FAB_SUCCESS);
+    const uint8_t *direct = fab_direct(p.client_conn, fab_mr_rkey(a.mr));
+    for (int i = 0; i < BYTES; i++) CHECK_EQ(direct[i], 2);
+    CHECK(fstat(shared.fd, &s) == 0 && s.st_blocks * 512 == 2 * BYTES);
+    a.region = own;
+    drop_attached(&a);
+    fkv_files_give(&before);
+    fkv_files_give(&shared);
+    fkv_files_leave(f);
 }
 
 TEST(memory_without_seals_is_not_registered) {
@@ -304,6 +333,7 @@ int main(int argc, char **argv) {
     RUN(what_is_detached_can_be_attached_again_more_often_than_there_are_slots);
     RUN(a_read_of_what_was_detached_is_refused_also_when_it_was_queued_before);
     RUN(many_regions_attach_at_once_and_all_go_with_the_connection);
+    RUN(a_region_that_shares_a_file_is_read_where_it_lies_and_what_has_no_pages_gets_none);
     RUN(memory_without_seals_is_not_registered);
     RUN(one_poll_takes_a_share_from_each_connection);
     RUN(idle_connections_are_parked_when_there_are_many_and_come_back);

@@ -1,7 +1,8 @@
 /* table_host.h: a table with its memory, for tests: what the data plane does for a table, without threads.
  *
  * Segments come from anonymous memory when host_serve() is called, which host_put and the like do after every call, and
- * stay mapped when they are retired, as a reader's mapping would.
+ * stay mapped when they are retired, as a reader's mapping would. Or, in a host that was opened with memory files, heap
+ * segments are parts of those and go back at once.
  */
 #ifndef FARKV_TEST_TABLE_HOST_H
 #define FARKV_TEST_TABLE_HOST_H
@@ -33,6 +34,7 @@ typedef struct host {
     } asked[8];
     int asks;
     bool refuse;
+    fkv_files *files; /* of the heap; NULL: none */
     host_segment segments[HOST_SEGMENTS];
     int count, retired, index_retired; /* retired: of the heap */
 } host;
@@ -48,6 +50,7 @@ static inline void host_retire(void *ctx, table_segment_kind kind, uint32_t numb
     for (int i = h->count - 1; i >= 0; i--) {
         if (h->segments[i].kind != kind || h->segments[i].number != number || h->segments[i].retired) continue;
         h->segments[i].retired = true;
+        if (h->segments[i].region.file) fkv_files_give(&h->segments[i].region);
         *(kind == TABLE_HEAP ? &h->retired : &h->index_retired) += 1;
         return;
     }
@@ -56,10 +59,16 @@ static inline void host_retire(void *ctx, table_segment_kind kind, uint32_t numb
 static inline void host_add(host *h, table_segment_kind kind, size_t bytes) {
     CHECK(h->count < HOST_SEGMENTS);
     host_segment *s = &h->segments[h->count];
-    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    CHECK(base != MAP_FAILED);
     uint32_t tag = 0x10000000u + (uint32_t)h->count;
-    *s = (host_segment){ .kind = kind, .tag = tag, .region = { .fd = -1, .base = base, .bytes = bytes } };
+    *s = (host_segment){ .kind = kind, .tag = tag };
+    if (h->files && kind == TABLE_HEAP) {
+        uint64_t fresh;
+        CHECK_EQ(fkv_files_take(h->files, bytes, 0, &s->region, &fresh), 0);
+    } else {
+        void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        CHECK(base != MAP_FAILED);
+        s->region = (fkv_region){ .fd = -1, .base = base, .bytes = bytes };
+    }
     CHECK_EQ(table_add_segment(h->t, kind, &s->region, tag, &s->number), FKV_OK);
     h->count++;
 }
@@ -72,9 +81,10 @@ static inline void host_serve(host *h) {
             host_add(h, h->asked[h->asks].kind, h->asked[h->asks].bytes);
     }
 }
-static inline host *host_open_wide(uint64_t memory_bytes, uint64_t quarantine_ns, uint64_t quarantine_bytes,
-                                   uint32_t buckets) {
+static inline host *host_open_any(uint64_t memory_bytes, uint64_t quarantine_ns, uint64_t quarantine_bytes,
+                                  uint32_t buckets, fkv_files *files) {
     host *h = calloc(1, sizeof *h);
+    h->files = files;
     h->config = (table_config){ .shard = 3,
                                 .epoch = 7,
                                 .seed = { 11, 13 },
@@ -82,6 +92,7 @@ static inline host *host_open_wide(uint64_t memory_bytes, uint64_t quarantine_ns
                                 .buckets = buckets,
                                 .quarantine_ns = quarantine_ns,
                                 .quarantine_bytes = quarantine_bytes,
+                                .heap_files = files,
                                 .want_segment = host_want,
                                 .retire_segment = host_retire,
                                 .ctx = h };
@@ -94,12 +105,28 @@ static inline host *host_open_wide(uint64_t memory_bytes, uint64_t quarantine_ns
     host_serve(h);
     return h;
 }
+static inline host *host_open_wide(uint64_t memory_bytes, uint64_t quarantine_ns, uint64_t quarantine_bytes,
+                                   uint32_t buckets) {
+    return host_open_any(memory_bytes, quarantine_ns, quarantine_bytes, buckets, NULL);
+}
+static inline host *host_open_files(uint64_t memory_bytes, uint64_t quarantine_bytes, uint32_t parts, uint64_t least) {
+    fkv_files *files = fkv_files_make("farkv-test", parts, least);
+    CHECK(files != NULL);
+    return host_open_any(memory_bytes, 0, quarantine_bytes, 0, files);
+}
 static inline host *host_open(uint64_t memory_bytes, uint64_t quarantine_ns, uint64_t quarantine_bytes) {
     return host_open_wide(memory_bytes, quarantine_ns, quarantine_bytes, 0);
 }
 static inline void host_close(host *h) {
     table_destroy(h->t);
-    for (int i = 0; i < h->count; i++) munmap(h->segments[i].region.base, h->segments[i].region.bytes);
+    for (int i = 0; i < h->count; i++) {
+        host_segment *s = &h->segments[i];
+        if (s->region.file)
+            fkv_files_give(&s->region);
+        else if (s->region.base)
+            munmap(s->region.base, s->region.bytes);
+    }
+    fkv_files_leave(h->files);
     free(h);
 }
 static inline void host_check(host *h) {

@@ -10,14 +10,15 @@ static void fill(host *h, int from, int to) {
         if (i % 4000 == 0) host_pass(h, 10000000);
     }
 }
-static void delete_all_but(host *h, int kept_of) {
+static void delete_number(host *h, int i) {
     char key[32];
-    for (int i = 0; i < N; i++) {
-        if (kept_of && i % kept_of == 0) continue;
-        int n = host_number_key(key, sizeof key, i);
-        table_op op = host_op(h, TABLE_DELETE, key, (size_t)n, NULL, 0);
-        CHECK_EQ(host_do_patiently(h, &op, NULL), FKV_OK);
-    }
+    int n = host_number_key(key, sizeof key, i);
+    table_op op = host_op(h, TABLE_DELETE, key, (size_t)n, NULL, 0);
+    CHECK_EQ(host_do_patiently(h, &op, NULL), FKV_OK);
+}
+static void delete_all_but(host *h, int kept_of) {
+    for (int i = 0; i < N; i++)
+        if (!kept_of || i % kept_of != 0) delete_number(h, i);
 }
 static table_stats stats_of(host *h) {
     table_stats s;
@@ -136,6 +137,30 @@ TEST(a_table_that_passes_do_not_make_smaller_rests) {
     host_close(h);
 }
 
+/* ---- memory files: pages go back with the last segment of a file ---- */
+
+/* Of each 6,400 keys that came one after the other, 400 are left: in most files a segment is full, and the others are
+ * empty. */
+TEST(files_with_one_full_segment_are_emptied_as_a_whole) {
+    enum { KEYS = 200000, RUN_KEYS = 400, KEPT_OF = 16 };
+    host *h = host_open_files(512 * MIB, 256 * MIB, 16, MIB);
+    fill(h, 0, KEYS);
+    host_drain(h);
+    uint64_t before = stats_of(h).heap_bytes;
+    for (int i = 0; i < KEYS; i++)
+        if (i / RUN_KEYS % KEPT_OF != 0) delete_number(h, i);
+    settle(h);
+    table_stats s = stats_of(h);
+    uint64_t pages = s.heap_bytes + fkv_files_holes(h->files), used = s.heap_bytes - s.free_bytes;
+    printf("# %llu of %llu KiB are left for %llu\n", (unsigned long long)pages >> 10, (unsigned long long)before >> 10,
+           (unsigned long long)used >> 10);
+    CHECK(pages <= used + used / 3 + MIB);
+    for (int i = 0; i < KEYS; i++)
+        if (i / RUN_KEYS % KEPT_OF == 0) CHECK(host_has_number(h, i, VALUE));
+    host_check(h);
+    host_close(h);
+}
+
 /* ---- values of many sizes: a span holds one size, so what one size gives up another one cannot take ---- */
 
 typedef struct churn {
@@ -248,6 +273,7 @@ int main(int argc, char **argv) {
     RUN(a_table_of_many_sizes_seldom_asks_for_what_it_gave_back);
     RUN(a_table_of_many_sizes_comes_to_rest_with_little_free_and_asks_for_nothing_more);
     RUN(a_table_that_passes_do_not_make_smaller_rests);
+    RUN(files_with_one_full_segment_are_emptied_as_a_whole);
     RUN(the_segment_that_the_next_change_needs_stays);
     RUN(memory_goes_back_in_the_end_also_where_a_segment_comes_again_and_again);
     return check_end(argc, argv);

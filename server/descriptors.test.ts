@@ -1,0 +1,75 @@
+import test from 'ava';
+import type { DataPlaneStats } from '../native/data-plane.js';
+import { attention } from './attention.js';
+import { descriptorLimit, fewDescriptors, memoryDescriptors, watchDescriptors } from './descriptors.js';
+import { Log } from './log.js';
+import type { ClusterStatus } from './status.js';
+
+const GIB = 2 ** 30;
+
+test('the limit is the soft one of open files, and none where nothing is said', (t) => {
+  t.is(
+    descriptorLimit(
+      () => 'Max processes 1 2\nMax open files            1024                 4096                 files\n',
+    ),
+    1024,
+  );
+  t.is(
+    descriptorLimit(() => 'Max open files            unlimited            unlimited            files\n'),
+    Infinity,
+  );
+  t.is(
+    descriptorLimit(() => {
+      throw new Error('no /proc');
+    }),
+    Infinity,
+  );
+});
+
+test('a start is warned when memory may need more descriptors than there may be, with what to raise', (t) => {
+  t.is(fewDescriptors(2 * GIB, 16, 20_000), undefined);
+  t.is(fewDescriptors(1 << 20, 1, 1024), undefined);
+  const text = fewDescriptors(64 * GIB, 16, 1024) ?? '';
+  t.regex(text, /may have 1024 file descriptors.*--memory 64\.0 GiB in 16 shards may need \d+ .*LimitNOFILE=/);
+  t.true(memoryDescriptors(64 * GIB, 16) > memoryDescriptors(32 * GIB, 16));
+});
+
+test('descriptors that were missed are a line in the log, once, and need a person', async (t) => {
+  const lines: string[] = [];
+  let said = (): void => undefined;
+  const spoken = new Promise<void>((resolve) => (said = resolve));
+  const log = new Log('error', (_level, text) => {
+    lines.push(text);
+    said();
+  });
+  // Looking keeps no process alive.
+  const alive = setInterval(() => undefined, 1000);
+  t.teardown(() => clearInterval(alive));
+  let looks = 0;
+  let looked = (): void => undefined;
+  const often = new Promise<void>((resolve) => (looked = resolve));
+  watchDescriptors(
+    {
+      stats: () => {
+        looks += 1;
+        if (looks === 5) looked();
+        if (looks > 5) return Promise.reject(new Error('closed'));
+        return Promise.resolve({ descriptorsMissed: 3 } as DataPlaneStats);
+      },
+    },
+    log,
+    1,
+  );
+  await spoken;
+  await often;
+  t.is(lines.length, 1);
+  t.regex(lines[0] ?? '', /EMFILE.*ERR_NO_MEMORY.*LimitNOFILE=/);
+  const status = {
+    leader: 's1',
+    shards: [],
+    members: [
+      { id: 's1', state: 'up', role: 'voter', node: { dataPlane: { descriptorsMissed: 3, workers: [], shards: [] } } },
+    ],
+  } as unknown as ClusterStatus;
+  t.true(attention(status).some((line) => /^s1 ran out of file descriptors.*LimitNOFILE=/.test(line)));
+});

@@ -53,7 +53,7 @@ export function checkOptions(options: unknown, known: OptionNames): void {
 }
 
 /** FKV_TTL_MAX of native/wire/wire.h: 2,230 years. */
-const TTL_MAX = 2 ** 46;
+export const TTL_MAX = 2 ** 46;
 
 export function checkTimeout(value: unknown): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > 2 ** 31 - 1) {

@@ -2,7 +2,7 @@
  * Codecs: how values become bytes and come back. The codec's number is stored with each value, so that a client with
  * another codec is told so instead of being handed bytes it would misread.
  *
- *   buffer   0   bytes as they are; takes text too (UTF-8). Reads every value, whatever wrote it.
+ *   buffer   0   bytes as they are; takes text too (UTF-8, so without half surrogate pairs). Reads every value, whatever wrote it.
  *   msgpack  1   anything that msgpackr encodes: objects, arrays, numbers, text, Buffers, Dates, Sets, bigints (a Map
  *                comes back as an object)
  *
@@ -14,6 +14,7 @@ import { Packr } from 'msgpackr';
 import { types } from 'node:util';
 import { argumentError, FarkvError } from './errors.js';
 import './other-realms.js';
+import { checkText, checkTexts } from './well-formed.js';
 
 export interface Codec<In, Out = In> {
   /** 16 to 255; stored with each value. */
@@ -36,7 +37,10 @@ export const bufferCodec: Codec<BufferValue, Buffer> = {
   id: 0,
   name: 'buffer',
   encode: (value: unknown) => {
-    if (typeof value === 'string') return Buffer.from(value);
+    if (typeof value === 'string') {
+      checkText(value, 'the value');
+      return Buffer.from(value);
+    }
     if (types.isUint8Array(value)) return value;
     const what = value === null ? 'null' : typeof value;
     throw argumentError(
@@ -73,7 +77,9 @@ export function msgpackCodec<T>(): Codec<T> {
     copies: true,
     encode: (value) => {
       checkStorable(value);
-      return packr.pack(value);
+      const bytes = packr.pack(value);
+      checkTexts(value, bytes);
+      return bytes;
     },
     decode: (bytes) => packr.unpack(bytes) as T,
   };

@@ -55,8 +55,12 @@ export function keyError(status: number, key: unknown): FarkvError {
 
 /** What is wrong with a key, for a person; the key itself is not repeated, it may be a secret. */
 function describeKey(key: unknown): string {
-  if (typeof key === 'string')
-    return key === '' ? 'this one is empty' : `this one has ${Buffer.byteLength(key)} in UTF-8`;
+  if (typeof key === 'string') {
+    if (key === '') return 'this one is empty';
+    if (!key.isWellFormed())
+      return 'this one has half a surrogate pair, which UTF-8 cannot hold; a key of bytes is a Uint8Array';
+    return `this one has ${Buffer.byteLength(key)} in UTF-8`;
+  }
   if (key instanceof Uint8Array) return key.length === 0 ? 'this one is empty' : `this one has ${key.length}`;
   return `text or a Uint8Array is expected, this one is ${key === null ? 'null' : `of type ${typeof key}`}`;
 }

@@ -13,7 +13,10 @@ import { present, type Completion } from './completion.js';
 import { FarkvError, Status, statusError } from './errors.js';
 import type { ValueReader } from './value-reader.js';
 
-/** What names an entry: a text (its UTF-8), bytes, or a key prepared by `Keyspace.key`. */
+/**
+ * What names an entry: a text (its UTF-8; ERR_KEY_INVALID for half a surrogate pair, which has none), bytes, or a key
+ * prepared by `Keyspace.key`.
+ */
 export type Key = NativeKey;
 
 const STATUS: number = CompletionField.Status;

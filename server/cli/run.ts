@@ -2,6 +2,8 @@
  * `farkv`: finds the command, lets yargs read the rest, and turns what went wrong into one line and an exit code. What
  * the commands do stands in commands/.
  */
+import { isUtf8 } from 'node:buffer';
+import { readFileSync } from 'node:fs';
 import yargs from 'yargs';
 import { FarkvError } from '../../core/errors.js';
 import { PACKAGE_VERSION } from '../version.js';
@@ -83,6 +85,19 @@ function checkAlone(args: readonly string[]): void {
   }
 }
 
+/**
+ * Bytes that are no UTF-8 come as U+FFFD, whatever they were: two keys would become one. What was typed is looked at
+ * again only where there is such a character.
+ */
+function checkWords(args: readonly string[]): void {
+  if (!args.some((word) => word.includes('\ufffd'))) return;
+  if (isUtf8(readFileSync('/proc/self/cmdline'))) return;
+  throw new FarkvError(
+    'ERR_CONFIG',
+    'a word of the command line is not UTF-8: write a key of such bytes with --hex, and put such a value with --file or from standard input',
+  );
+}
+
 /** Runs one command line; the exit code is in process.exitCode when the promise is settled. */
 export async function main(args: readonly string[]): Promise<void> {
   const at = args.findIndex((word) => !word.startsWith('-'));
@@ -131,6 +146,7 @@ export async function main(args: readonly string[]): Promise<void> {
   if (one?.ownOptions !== true)
     parser.check((argv, options) => checkNames(argv, options as unknown as ParserOptions), true);
   try {
+    checkWords(args);
     checkEnvironment(process.env);
     if (name === undefined) checkAlone(args);
     await parser.parseAsync();

@@ -2,8 +2,10 @@
  * Checks of what a program passes to the client's methods, before anything is sent. Keys and the sizes of values are
  * checked by the native side, which answers at once.
  */
+import { types } from 'node:util';
 import { unknownName } from '../core/nearest.js';
 import { KEEP_TTL } from '../native/native-client.js';
+import { ownSignal } from './abort-watch.js';
 import { argumentError } from './errors.js';
 
 export interface ReadOptions {
@@ -63,8 +65,11 @@ export function checkTimeout(value: unknown): number {
 }
 
 export function checkSignal(value: unknown): AbortSignal {
-  if (value instanceof AbortSignal) return value;
-  throw argumentError('signal is an AbortSignal');
+  try {
+    return ownSignal(value);
+  } catch (cause) {
+    throw argumentError('signal is an AbortSignal', cause);
+  }
 }
 
 export function checkTtl(value: unknown): number {
@@ -115,14 +120,14 @@ export function checkNamespace(value: unknown): number {
 }
 
 export function checkTarget(target: unknown, offset: unknown): void {
-  if (!(target instanceof Uint8Array)) throw argumentError('the target of getInto is a Buffer or Uint8Array');
+  if (!types.isUint8Array(target)) throw argumentError('the target of getInto is a Buffer or Uint8Array');
   if (typeof offset !== 'number' || !Number.isInteger(offset) || offset < 0 || offset > target.length) {
     throw argumentError(`the offset is an integer from 0 to the buffer's length, ${target.length}`);
   }
 }
 
 export function checkSpans(spans: unknown, keys: number): void {
-  if (!(spans instanceof Uint32Array) || spans.length < 2 * keys)
+  if (!types.isUint32Array(spans) || spans.length < 2 * keys)
     throw argumentError('spans is a Uint32Array of two numbers for each key');
 }
 

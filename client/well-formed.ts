@@ -43,7 +43,7 @@ function checkEach(value: unknown, seen: Set<object>): void {
     return;
   }
   if ('toJSON' in value && typeof value.toJSON === 'function') {
-    checkEach(value.toJSON(), seen);
+    checkEach(Reflect.apply(value.toJSON, value, []) as unknown, seen);
     return;
   }
   if (types.isRegExp(value)) checkEach(value.source, seen);

@@ -47,8 +47,9 @@ export class PrefixedKeys<In, Out = In> {
     return this.#last.view;
   }
 
-  /** The key in farkv of a key of the adapter's. */
-  key(name: string): string {
+  /** The key in farkv of a key of the adapter's. Throws ERR_ARGUMENT. */
+  key(name: unknown): string {
+    if (typeof name !== 'string') throw argumentError('a key of this store is a text');
     return this.#prefix + name;
   }
 

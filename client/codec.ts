@@ -12,7 +12,7 @@
  */
 import { Packr } from 'msgpackr';
 import { types } from 'node:util';
-import { argumentError, FarkvError } from './errors.js';
+import { argumentError, FarkvError, guardedNow, isFarkvError } from './errors.js';
 import './other-realms.js';
 import { checkText, checkTexts } from './well-formed.js';
 
@@ -88,16 +88,26 @@ export function msgpackCodec<T>(): Codec<T> {
 /** By number. */
 const NAMES: readonly string[] = ['buffer', 'msgpack', 'hash'];
 
-/** Checks a codec that a program brings; one with a number of farkv's own reads and writes those values its way. */
+/**
+ * Checks a codec that a program brings; one with a number of farkv's own reads and writes those values its way. Gives a
+ * copy: what is changed later changes nothing.
+ */
 export function checkCodec<In, Out>(codec: Codec<In, Out>): Codec<In, Out> {
-  const { id, name } = codec;
-  if (!Number.isInteger(id) || id < 0 || id > 255)
+  const { id, name, encode, decode, copies } = codec as Readonly<Record<keyof Codec<In, Out>, unknown>>;
+  if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id > 255)
     throw argumentError('the id of a codec is an integer from 16 to 255');
+  if (typeof name !== 'string') throw argumentError('the name of a codec is a text');
   if (id < 16 && NAMES[id] === undefined)
     throw argumentError(`codec ids ${NAMES.length} to 15 are kept for farkv; ${name} has ${id}`);
-  if (typeof codec.encode !== 'function' || typeof codec.decode !== 'function')
+  if (typeof encode !== 'function' || typeof decode !== 'function')
     throw argumentError('a codec has encode and decode');
-  return codec;
+  return {
+    id,
+    name,
+    encode: (value) => encode.call(codec, value) as Uint8Array,
+    decode: (bytes) => decode.call(codec, bytes) as Out,
+    copies: copies === true,
+  };
 }
 
 /** Of a change that the owner computes: it knows bytes, and no codec. */
@@ -115,7 +125,7 @@ export function encodeWith<In, Out>(codec: Codec<In, Out>, value: In): Uint8Arra
   try {
     bytes = codec.encode(value);
   } catch (cause) {
-    if (cause instanceof FarkvError) throw cause;
+    if (isFarkvError(cause)) throw cause;
     throw argumentError(`the codec ${codec.name} could not encode the value`, cause);
   }
   if (!types.isUint8Array(bytes)) throw argumentError(`the codec ${codec.name} did not encode to bytes`);
@@ -138,7 +148,7 @@ export function decodeWith<In, Out>(codec: Codec<In, Out>, bytes: Buffer, writte
   try {
     return codec.decode(bytes);
   } catch (cause) {
-    if (cause instanceof FarkvError) throw cause;
+    if (isFarkvError(cause)) throw cause;
     throw new FarkvError('ERR_CORRUPT', `the codec ${codec.name} could not decode the value`, { cause });
   }
 }
@@ -147,7 +157,7 @@ export function decodeWith<In, Out>(codec: Codec<In, Out>, bytes: Buffer, writte
 export function resolveCodec(codec: 'buffer' | 'msgpack' | Codec<never, unknown> | undefined): Codec<never, unknown> {
   if (codec === undefined || codec === 'buffer') return bufferCodec;
   if (codec === 'msgpack') return msgpackCodec<unknown>();
-  if (typeof codec !== 'object')
+  if (typeof codec !== 'object' || (codec as unknown) === null)
     throw argumentError('codec is "buffer", "msgpack" or an object { id, name, encode, decode }');
-  return checkCodec(codec);
+  return guardedNow(() => checkCodec(codec));
 }

@@ -12,7 +12,8 @@ import { camelName } from '../config/options.js';
 import { unknownName } from '../../core/nearest.js';
 import type { CliCommand } from './command.js';
 import { allCommands, commandNamed, COMMANDS } from './command-list.js';
-import { EXIT_CODES_HELP, exitCodeOf, hintFor } from './exit-codes.js';
+import { EXIT, EXIT_CODES_HELP, exitCodeOf, hintFor } from './exit-codes.js';
+import { watchOutput, WriteFailure } from './output.js';
 
 /** The words that a wrong option may have been meant for: what the chosen command declares. */
 interface ParserOptions {
@@ -103,6 +104,8 @@ export async function main(args: readonly string[]): Promise<void> {
   const at = args.findIndex((word) => !word.startsWith('-'));
   const name = at < 0 ? undefined : args[at];
   const load = name === undefined ? undefined : commandNamed(name);
+  const serves = (name === 'server' || name === 'gateway') && !args.some((word) => word === '--help' || word === '-h');
+  watchOutput(load === undefined ? 'farkv' : `farkv ${name ?? ''}`, serves);
   const one = await load?.();
   const commands = one === undefined ? await allCommands() : [one];
   const action = args.slice(at + 1).find((word) => one?.actions !== undefined && Object.hasOwn(one.actions, word));
@@ -151,7 +154,7 @@ export async function main(args: readonly string[]): Promise<void> {
     if (name === undefined) checkAlone(args);
     await parser.parseAsync();
   } catch (error) {
-    const code = exitCodeOf(error);
+    const code = error instanceof WriteFailure ? EXIT.output : exitCodeOf(error);
     process.stderr.write(
       `farkv${one === undefined ? '' : ` ${name ?? ''}`}: ${error instanceof Error ? error.message : String(error)}\n`,
     );
@@ -165,6 +168,3 @@ export async function main(args: readonly string[]): Promise<void> {
     process.exitCode = code;
   }
 }
-
-// Whoever reads the output may go away; that is no reason to fall over in the middle of something.
-for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);

@@ -33,6 +33,19 @@ export default tseslint.config(
     },
   },
   {
+    files: ['adapters/**/*.ts', 'client/**/*.ts', 'core/**/*.ts', 'native/**/*.ts', 'net/**/*.ts', 'server/**/*.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector:
+            "BinaryExpression[operator='instanceof'][right.name=/^(AbortSignal|ArrayBuffer|DataView|Date|Map|Promise|RegExp|Set|SharedArrayBuffer|\\w+Array)$/]",
+          message: 'one of another realm (node:vm, jest) is none: use isBytes of core/bytes.ts, or types of node:util',
+        },
+      ],
+    },
+  },
+  {
     files: ['**/*.test.ts', 'test/**/*.ts'],
     rules: {
       '@typescript-eslint/no-non-null-assertion': 'off',

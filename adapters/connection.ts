@@ -26,7 +26,7 @@ export class Connection {
   /** The namespace of the source, with the codec of the source. A failed attempt to connect is made again next time. */
   async use(): Promise<Keyspace<never, unknown>> {
     if (this.#closed) throw new FarkvError('ERR_CLOSED', 'the store was closed; make another one');
-    if (this.#source instanceof Keyspace) return this.#source;
+    if (Keyspace.isKeyspace(this.#source)) return this.#source;
     this.#connecting ??= this.#connect(this.#source);
     return await this.#connecting;
   }

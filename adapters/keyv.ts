@@ -10,7 +10,7 @@
  */
 import { EventEmitter } from 'node:events';
 import type { KeyvStoreAdapter, StoredData } from 'keyv';
-import { argumentError, type FarkvError } from '../client/errors.js';
+import { argumentError, guarded, guardedNow, type FarkvError } from '../client/errors.js';
 import type { Source } from './connection.js';
 import { PrefixedKeys } from './prefixed-keys.js';
 import { writeOptions } from './time-to-live.js';
@@ -35,8 +35,9 @@ export class KeyvFarkv extends EventEmitter implements KeyvStoreAdapter {
   readonly #assigned = new Set<string>();
 
   /** A client stays open at disconnect(); what the adapter connected itself is closed. */
-  constructor(source: Source, { prefix = 'keyv' }: KeyvFarkvOptions = {}) {
+  constructor(source: Source, options: KeyvFarkvOptions = {}) {
     super();
+    const { prefix = 'keyv' } = guardedNow((): KeyvFarkvOptions => ({ ...options }));
     this.#keys = new PrefixedKeys(source, prefix, (kv) => kv.withCodec('msgpack'));
     // Each Keyv of a store adds one.
     this.setMaxListeners(0);
@@ -48,6 +49,9 @@ export class KeyvFarkv extends EventEmitter implements KeyvStoreAdapter {
   }
 
   set namespace(namespace: string | undefined) {
+    const given: unknown = namespace;
+    if (given !== undefined && given !== null && typeof given !== 'string')
+      throw argumentError('the namespace of a KeyvFarkv is a text');
     this.#namespace = namespace;
     this.#assigned.add(within(namespace));
   }
@@ -62,24 +66,25 @@ export class KeyvFarkv extends EventEmitter implements KeyvStoreAdapter {
 
   /** ttl: milliseconds; without one the entry stays. */
   async set(key: string, value: unknown, ttl?: number): Promise<boolean> {
-    await (await this.#keys.use()).put(this.#keys.key(key), value, writeOptions(ttl));
+    await guarded(async () => (await this.#keys.use()).put(this.#keys.key(key), value, writeOptions(ttl)));
     return true;
   }
 
   async setMany(items: KeyvItem[]): Promise<void> {
-    const kv = await this.#keys.use();
-    await kv.putMany(items.map(({ key, value, ttl }) => ({ key: this.#keys.key(key), value, ...writeOptions(ttl) })));
+    await guarded(async () =>
+      (await this.#keys.use()).putMany(
+        items.map(({ key, value, ttl }) => ({ key: this.#keys.key(key), value, ...writeOptions(ttl) })),
+      ),
+    );
   }
 
   async delete(key: string): Promise<boolean> {
-    return await (await this.#keys.use()).delete(this.#keys.key(key));
+    return await guarded(async () => (await this.#keys.use()).delete(this.#keys.key(key)));
   }
 
   /** Whether at least one was there. */
   async deleteMany(keys: string[]): Promise<boolean> {
-    const kv = await this.#keys.use();
-    const deleted = await Promise.all(keys.map((key) => kv.delete(this.#keys.key(key))));
-    return deleted.includes(true);
+    return await guarded(async () => (await (await this.#keys.use()).deleteMany(this.#keysOf(keys))) > 0);
   }
 
   /** Deletes what the namespace has; without a namespace, what the prefix has. */
@@ -103,7 +108,11 @@ export class KeyvFarkv extends EventEmitter implements KeyvStoreAdapter {
    */
   get iterator(): <Value>(namespace?: string) => AsyncGenerator<(string | Awaited<Value> | undefined)[], void> {
     const own = within(this.#namespace);
-    return (namespace) => this.#list(own, within(namespace));
+    return (namespace) =>
+      this.#list(
+        own,
+        guardedNow(() => within(namespace)),
+      );
   }
 
   async disconnect(): Promise<void> {
@@ -122,12 +131,17 @@ export class KeyvFarkv extends EventEmitter implements KeyvStoreAdapter {
   }
 
   #getMany(keys: readonly string[]): Promise<unknown[]> {
-    return this.#read(async () => (await this.#keys.use()).getMany(keys.map((key) => this.#keys.key(key))));
+    return this.#read(async () => (await this.#keys.use()).getMany(this.#keysOf(keys)));
+  }
+
+  #keysOf(keys: readonly string[]): string[] {
+    if (!Array.isArray(keys)) throw argumentError('keys is an array of texts');
+    return keys.map((key) => this.#keys.key(key));
   }
 
   async #read<T>(read: () => Promise<T>): Promise<T> {
     try {
-      return await read();
+      return await guarded(read);
     } catch (error) {
       // An EventEmitter throws an 'error' that nobody listens to.
       if (this.listenerCount('error') > 0) this.emit('error', error);

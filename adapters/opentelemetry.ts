@@ -9,13 +9,15 @@
  */
 import type * as OpenTelemetry from '@opentelemetry/api';
 import { tracingChannel } from 'node:diagnostics_channel';
+import { types } from 'node:util';
+import { argumentError, guardedNow, textOfError } from '../client/errors.js';
 import type { CallMessage } from '../client/call-channel.js';
 
 /** What is used of `@opentelemetry/api`, from 1.9 on. */
 export type Api = Pick<typeof OpenTelemetry, 'trace' | 'SpanKind' | 'SpanStatusCode'>;
 
 const codeOf = (error: unknown): string =>
-  error instanceof Error ? ((error as NodeJS.ErrnoException).code ?? error.name) : typeof error;
+  types.isNativeError(error) ? ((error as NodeJS.ErrnoException).code ?? error.name) : typeof error;
 
 /**
  * From now on each call that begins is a span, a child of the span in whose context it was made. Answers with what ends
@@ -23,7 +25,13 @@ const codeOf = (error: unknown): string =>
  * theirs.
  */
 export function traceCalls(api: Api): () => void {
-  const tracer = api.trace.getTracer('farkv');
+  const { tracer, kinds, codes } = guardedNow(() => ({
+    tracer: api.trace.getTracer('farkv'),
+    kinds: api.SpanKind,
+    codes: api.SpanStatusCode,
+  }));
+  if (typeof (kinds as unknown) !== 'object' || typeof (codes as unknown) !== 'object')
+    throw argumentError("traceCalls takes the whole of @opentelemetry/api: import * as api from '@opentelemetry/api'");
   const spans = new Map<CallMessage, OpenTelemetry.Span>();
   const channel = tracingChannel<unknown, CallMessage>('farkv:call');
 
@@ -33,9 +41,9 @@ export function traceCalls(api: Api): () => void {
     spans.delete(message);
     if ('error' in message) {
       const { error } = message;
-      const text = error instanceof Error ? error.message : String(error);
+      const text = textOfError(error);
       span.setAttribute('error.type', codeOf(error));
-      span.setStatus({ code: api.SpanStatusCode.ERROR, message: text });
+      span.setStatus({ code: codes.ERROR, message: text });
     }
     span.end();
   };
@@ -49,7 +57,7 @@ export function traceCalls(api: Api): () => void {
         'db.namespace': String(namespace),
         ...(keys === undefined ? {} : { 'db.operation.batch.size': keys }),
       };
-      spans.set(message, tracer.startSpan(`farkv ${call}`, { kind: api.SpanKind.CLIENT, attributes }));
+      spans.set(message, tracer.startSpan(`farkv ${call}`, { kind: kinds.CLIENT, attributes }));
     },
     /** What was answered at once has ended. */
     end(message: CallMessage): void {

@@ -12,6 +12,7 @@
 import type { Keyspace } from '../client/keyspace.js';
 import { argumentError } from '../client/errors.js';
 import { KEY_MAX, type ScanKey } from '../client/scan.js';
+import { checkText } from '../client/well-formed.js';
 import { Connection, type Source } from './connection.js';
 
 /** Keys of a page of a scan, and changes under way at a time. */
@@ -21,6 +22,7 @@ const PREFIX_BYTES_MAX = 255;
 function checkPrefix(prefix: unknown): string {
   if (typeof prefix !== 'string' || prefix === '' || prefix.includes(':'))
     throw argumentError('prefix is a text without a colon, and not empty');
+  checkText(prefix, 'prefix');
   if (Buffer.byteLength(prefix) > PREFIX_BYTES_MAX)
     throw argumentError(`prefix has at most ${PREFIX_BYTES_MAX} bytes in UTF-8`);
   return prefix;
@@ -45,8 +47,9 @@ export class PrefixedKeys<In, Out = In> {
     return this.#last.view;
   }
 
-  /** The key in farkv of a key of the adapter's. */
-  key(name: string): string {
+  /** The key in farkv of a key of the adapter's. Throws ERR_ARGUMENT. */
+  key(name: unknown): string {
+    if (typeof name !== 'string') throw argumentError('a key of this store is a text');
     return this.#prefix + name;
   }
 

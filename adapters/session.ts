@@ -7,6 +7,7 @@
  * session is JSON under `session:ID` and lives as long as its cookie, or `ttlMs` where the cookie has no end.
  */
 import type { SessionData, Store } from 'express-session';
+import { argumentError, guarded, guardedNow } from '../client/errors.js';
 import type { Source } from './connection.js';
 import { PrefixedKeys } from './prefixed-keys.js';
 import { writeOptions } from './time-to-live.js';
@@ -37,9 +38,15 @@ export interface SessionStore extends Store {
 
 const DAY_MS = 86_400_000;
 
-/** Calls back outside of the promise: what the callback throws is the program's own uncaught exception. */
-function answer<T>(promise: Promise<T>, callback: Answer<T> | undefined): void {
-  promise.then(
+/**
+ * Calls back outside of the promise: what the callback throws is the program's own uncaught exception. `run` reads the
+ * arguments of the call, before this returns.
+ */
+function answer<T>(run: () => Promise<T>, callback: Answer<T> | undefined): void {
+  const given: unknown = callback;
+  if (given !== undefined && given !== null && typeof given !== 'function')
+    throw argumentError('a callback is a function');
+  guarded(run).then(
     (result) => process.nextTick(() => callback?.(null, result)),
     (error: unknown) => process.nextTick(() => callback?.(error)),
   );
@@ -47,11 +54,12 @@ function answer<T>(promise: Promise<T>, callback: Answer<T> | undefined): void {
 
 const parse = (bytes: Buffer): SessionData => JSON.parse(bytes.toString()) as SessionData;
 
-export function sessionStore(
-  host: SessionHost,
-  source: Source,
-  { prefix = 'session', ttlMs = DAY_MS }: SessionStoreOptions = {},
-): SessionStore {
+export function sessionStore(host: SessionHost, source: Source, options: SessionStoreOptions = {}): SessionStore {
+  const { prefix = 'session', ttlMs = DAY_MS } = guardedNow((): SessionStoreOptions => ({ ...options }));
+  const HostStore = guardedNow(() => host.Store);
+  if (typeof HostStore !== 'function')
+    throw argumentError("sessionStore takes express-session itself: sessionStore(session, '127.0.0.1:7400')");
+  writeOptions(ttlMs); // throws where it is none
   const keys = new PrefixedKeys(source, prefix, (kv) => kv.withCodec('buffer'));
 
   /** Milliseconds; 0 and less: it has ended. */
@@ -95,44 +103,43 @@ export function sessionStore(
     return Object.fromEntries(sessions);
   };
 
-  class FarkvStore extends host.Store implements SessionStore {
-    override get(id: string, callback: Answer<SessionData | null>): void {
-      answer(get(id), callback);
-    }
+  return guardedNow(() => {
+    class FarkvStore extends HostStore implements SessionStore {
+      override get(id: string, callback: Answer<SessionData | null>): void {
+        answer(() => get(id), callback);
+      }
 
-    override set(id: string, session: SessionData, callback?: Answer<void>): void {
-      // Now: the request may go on to change the session.
-      answer(set(id, JSON.stringify(session), left(session)), callback);
-    }
+      override set(id: string, session: SessionData, callback?: Answer<void>): void {
+        // Now: the request may go on to change the session.
+        answer(() => set(id, JSON.stringify(session), left(session)), callback);
+      }
 
-    override destroy(id: string, callback?: Answer<void>): void {
-      answer(destroy(id), callback);
-    }
+      override destroy(id: string, callback?: Answer<void>): void {
+        answer(() => destroy(id), callback);
+      }
 
-    override touch(id: string, session: SessionData, callback?: Answer<void>): void {
-      answer(touch(id, session), callback);
-    }
+      override touch(id: string, session: SessionData, callback?: Answer<void>): void {
+        answer(() => touch(id, session), callback);
+      }
 
-    override all(callback: Answer<Record<string, SessionData>>): void {
-      answer(all(), callback);
-    }
+      override all(callback: Answer<Record<string, SessionData>>): void {
+        answer(all, callback);
+      }
 
-    override length(callback: Answer<number>): void {
-      answer(
-        keys.all('').then((ids) => ids.length),
-        callback,
-      );
-    }
+      override length(callback: Answer<number>): void {
+        answer(async () => (await keys.all('')).length, callback);
+      }
 
-    override clear(callback?: Answer<void>): void {
-      answer(keys.clear(''), callback);
-    }
+      override clear(callback?: Answer<void>): void {
+        answer(() => keys.clear(''), callback);
+      }
 
-    close(): Promise<void> {
-      return keys.close();
+      close(): Promise<void> {
+        return keys.close();
+      }
     }
-  }
-  return new FarkvStore();
+    return new FarkvStore();
+  });
 }
 
 export type { Source } from './connection.js';

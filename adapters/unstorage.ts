@@ -7,8 +7,9 @@
  * an item, or the raw item. Times to live are seconds, as in unstorage's own drivers. When an entry expires stands in
  * its flags too, in seconds since 1970: a GET says nothing of expiry, and getMeta tells what is left.
  */
+import { types } from 'node:util';
 import type { Driver } from 'unstorage';
-import { argumentError } from '../client/errors.js';
+import { argumentError, guarded, guardedNow } from '../client/errors.js';
 import type { BufferValue } from '../client/codec.js';
 import type { Keyspace } from '../client/keyspace.js';
 import type { Source } from './connection.js';
@@ -24,11 +25,14 @@ export interface FarkvDriverOptions {
   readonly ttl?: number;
 }
 
+/** What unstorage passes with an item. */
+type ItemOptions = { readonly ttl?: unknown } | undefined;
+
 const FLAGS_MAX = 2 ** 32 - 1;
 
 function rawBytes(value: unknown): BufferValue {
-  if (typeof value === 'string' || value instanceof Uint8Array) return value;
-  if (value instanceof ArrayBuffer) return new Uint8Array(value);
+  if (typeof value === 'string' || types.isUint8Array(value)) return value;
+  if (types.isAnyArrayBuffer(value)) return new Uint8Array(value);
   throw argumentError('a raw item is a Buffer, a Uint8Array, an ArrayBuffer or text; setItem stores other values');
 }
 
@@ -42,47 +46,65 @@ function stored(ttl: unknown): { readonly ttlMs?: number; readonly flags?: numbe
 }
 
 export function farkvDriver(
-  options: FarkvDriverOptions,
+  given: FarkvDriverOptions,
 ): Driver<FarkvDriverOptions, Promise<Keyspace<BufferValue, Buffer>>> {
+  const options = guardedNow((): FarkvDriverOptions => ({ ...given }));
   const keys = new PrefixedKeys(options.source, options.prefix ?? 'unstorage', (kv) => kv.withCodec('buffer'));
-  const put = async (key: string, value: BufferValue, ttl: unknown): Promise<void> => {
-    await (await keys.use()).put(keys.key(key), value, stored(ttl ?? options.ttl));
-  };
+  stored(options.ttl); // throws where it is none
+  const put = (key: string, value: () => BufferValue, ttl: () => unknown): Promise<void> =>
+    guarded(async () => {
+      const how = [keys.key(key), value(), stored(ttl() ?? options.ttl)] as const;
+      await (await keys.use()).put(...how);
+    });
+  const get = (key: string): Promise<Buffer | undefined> => guarded(async () => (await keys.use()).get(keys.key(key)));
   return {
     name: 'farkv',
     flags: { ttl: true },
-    options,
-    getInstance: () => keys.use(),
-    hasItem: async (key) => (await (await keys.use()).get(keys.key(key))) !== undefined,
-    getItem: async (key) => (await (await keys.use()).get(keys.key(key)))?.toString() ?? null,
-    getItems: async (items) => {
-      const values = await (await keys.use()).getMany(items.map(({ key }) => keys.key(key)));
-      return items.map(({ key }, i) => ({ key, value: values[i]?.toString() ?? null }));
-    },
-    getItemRaw: async (key) => (await (await keys.use()).get(keys.key(key))) ?? null,
-    setItem: (key, value, { ttl }) => put(key, value, ttl),
-    setItems: async (items, common) => {
-      const kv = await keys.use();
-      await kv.putMany(
-        items.map(({ key, value, options: own }) => ({
+    options: given,
+    getInstance: () => guarded(() => keys.use()),
+    hasItem: async (key) => (await get(key)) !== undefined,
+    getItem: async (key) => (await get(key))?.toString() ?? null,
+    getItems: (items) =>
+      guarded(async () => {
+        const names = items.map(({ key }) => key);
+        const values = await (await keys.use()).getMany(names.map((key) => keys.key(key)));
+        return names.map((key, i) => ({ key, value: values[i]?.toString() ?? null }));
+      }),
+    getItemRaw: async (key) => (await get(key)) ?? null,
+    setItem: (key, value, how: ItemOptions) =>
+      put(
+        key,
+        () => value,
+        () => how?.ttl,
+      ),
+    setItems: (items, common: ItemOptions) =>
+      guarded(async () => {
+        const all = items.map(({ key, value, options: own }) => ({
           key: keys.key(key),
           value,
           ...stored(own?.ttl ?? common?.ttl ?? options.ttl),
-        })),
-      );
-    },
-    setItemRaw: async (key, value, { ttl }) => await put(key, rawBytes(value), ttl),
-    removeItem: async (key) => {
-      await (await keys.use()).delete(keys.key(key));
-    },
-    getMeta: async (key) => {
-      const entry = await (await keys.use()).getEntry(keys.key(key));
-      if (entry === undefined) return null;
-      const size = entry.value.length;
-      return entry.flags === 0 ? { size } : { size, ttl: Math.max(0, entry.flags - Math.floor(Date.now() / 1000)) };
-    },
-    getKeys: (base: string | undefined) => keys.all(base ?? ''),
-    clear: (base: string | undefined) => keys.clear(base ?? ''),
+        }));
+        await (await keys.use()).putMany(all);
+      }),
+    setItemRaw: (key, value, how: ItemOptions) =>
+      put(
+        key,
+        () => rawBytes(value),
+        () => how?.ttl,
+      ),
+    removeItem: (key) =>
+      guarded(async () => {
+        await (await keys.use()).delete(keys.key(key));
+      }),
+    getMeta: (key) =>
+      guarded(async () => {
+        const entry = await (await keys.use()).getEntry(keys.key(key));
+        if (entry === undefined) return null;
+        const size = entry.value.length;
+        return entry.flags === 0 ? { size } : { size, ttl: Math.max(0, entry.flags - Math.floor(Date.now() / 1000)) };
+      }),
+    getKeys: (base: string | undefined) => guarded(() => keys.all(base ?? '')),
+    clear: (base: string | undefined) => guarded(() => keys.clear(base ?? '')),
     dispose: () => keys.close(),
   };
 }

@@ -2,8 +2,10 @@
  * Checks of what a program passes to the client's methods, before anything is sent. Keys and the sizes of values are
  * checked by the native side, which answers at once.
  */
+import { types } from 'node:util';
 import { unknownName } from '../core/nearest.js';
 import { KEEP_TTL } from '../native/native-client.js';
+import { ownSignal } from './abort-watch.js';
 import { argumentError } from './errors.js';
 
 export interface ReadOptions {
@@ -53,7 +55,7 @@ export function checkOptions(options: unknown, known: OptionNames): void {
 }
 
 /** FKV_TTL_MAX of native/wire/wire.h: 2,230 years. */
-const TTL_MAX = 2 ** 46;
+export const TTL_MAX = 2 ** 46;
 
 export function checkTimeout(value: unknown): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > 2 ** 31 - 1) {
@@ -63,8 +65,11 @@ export function checkTimeout(value: unknown): number {
 }
 
 export function checkSignal(value: unknown): AbortSignal {
-  if (value instanceof AbortSignal) return value;
-  throw argumentError('signal is an AbortSignal');
+  try {
+    return ownSignal(value);
+  } catch (cause) {
+    throw argumentError('signal is an AbortSignal', cause);
+  }
 }
 
 export function checkTtl(value: unknown): number {
@@ -115,14 +120,14 @@ export function checkNamespace(value: unknown): number {
 }
 
 export function checkTarget(target: unknown, offset: unknown): void {
-  if (!(target instanceof Uint8Array)) throw argumentError('the target of getInto is a Buffer or Uint8Array');
+  if (!types.isUint8Array(target)) throw argumentError('the target of getInto is a Buffer or Uint8Array');
   if (typeof offset !== 'number' || !Number.isInteger(offset) || offset < 0 || offset > target.length) {
     throw argumentError(`the offset is an integer from 0 to the buffer's length, ${target.length}`);
   }
 }
 
 export function checkSpans(spans: unknown, keys: number): void {
-  if (!(spans instanceof Uint32Array) || spans.length < 2 * keys)
+  if (!types.isUint32Array(spans) || spans.length < 2 * keys)
     throw argumentError('spans is a Uint32Array of two numbers for each key');
 }
 

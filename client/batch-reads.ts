@@ -15,7 +15,7 @@
 import { CompletionField, NO_VALUE, PENDING_STATUS, type NativeClient } from '../native/native-client.js';
 import { Batch, type BatchFailure } from './batch.js';
 import { COMPLETION_WORDS, offsetIn, present, valueIn, type Completion } from './completion.js';
-import { FarkvError, Status, statusError } from './errors.js';
+import { asFarkvError, FarkvError, Status, statusError } from './errors.js';
 import { KeyText } from './key-text.js';
 import type { Limits, Operations } from './operations.js';
 import { PendingRead, tooSmall, type Key } from './pending.js';
@@ -291,10 +291,9 @@ export interface BatchFailures extends AggregateError {
 /** One error for a batch: the code of the first key's that failed, all of them in its cause. */
 export function batchError(failures: readonly BatchFailure[], keys: number): FarkvError {
   const sorted = [...failures].sort((a, b) => a.index - b.index);
-  const errors = sorted.map(({ error }) => error);
+  const errors = sorted.map(({ error }) => asFarkvError(error));
   const [first] = errors;
-  const code = first instanceof FarkvError ? first.code : 'ERR_INTERNAL';
-  const text = first instanceof Error ? first.message : String(first);
+  const { code, message: text } = asFarkvError(first, 'ERR_INTERNAL');
   const cause: BatchFailures = Object.assign(new AggregateError(errors), { indexes: sorted.map(({ index }) => index) });
   return new FarkvError(code, `${errors.length} of ${keys} keys failed; the first: ${text}`, { cause });
 }

@@ -4,6 +4,7 @@
  * question whether somebody does.
  */
 import { tracingChannel } from 'node:diagnostics_channel';
+import { types } from 'node:util';
 import type { Key } from './pending.js';
 
 /** What the channel's subscribers are given: one object for a call, from its start to its end. */
@@ -49,7 +50,7 @@ export function heard<T>(message: CallMessage, run: () => T): T {
   return start.runStores(message, () => {
     try {
       const result = run();
-      if (!(result instanceof Promise)) {
+      if (!types.isPromise(result)) {
         message.result = result;
         return result;
       }

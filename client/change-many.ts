@@ -35,7 +35,8 @@ export async function putItems<In>(items: Iterable<PutItem<In>>, limits: Limits,
   const singles: Promise<unknown>[] = [];
   const single = (index: number): void => {
     const item = all[index];
-    if (typeof item !== 'object') throw argumentError('putMany takes objects { key, value }');
+    if (typeof item !== 'object' || (item as unknown) === null)
+      throw argumentError('putMany takes objects { key, value }');
     const put = ways.alone(item.key, item.value, { ...limitsOf(limits), ...storedOf(item) });
     singles.push(put.catch((error: unknown) => failures.push({ index, error })));
   };

@@ -10,6 +10,7 @@ import type { ClientMap } from '../core/protocol/messages.js';
 import { addon } from '../native/addon.js';
 import type { NativeClient, NativeClientEvent } from '../native/native-client.js';
 import { Deadline } from '../net/deadline.js';
+import { AbortWatch } from './abort-watch.js';
 import { BatchChanges } from './batch-changes.js';
 import { BatchReads } from './batch-reads.js';
 import { ControlConnection } from './control-connection.js';
@@ -22,6 +23,9 @@ import { Routes, shardRange, type Identity } from './routes.js';
 import { Scanner } from './scan.js';
 import { localCapabilities, type ClientStats, type Transport } from './transport.js';
 import { ValueMemory } from './value-memory.js';
+
+/** Of all that are connecting. */
+const aborts = new AbortWatch<() => void>((end) => end());
 
 /** A server whose map is old is left for another one, at most so often. */
 const STALE_MAP_MS = 2000;
@@ -102,7 +106,7 @@ export class Cluster {
     const aborted = (): void =>
       this.#fail(signal === undefined ? new FarkvError('ERR_ABORTED', 'cancelled') : abortError(signal));
     if (signal?.aborted === true) throw abortError(signal);
-    signal?.addEventListener('abort', aborted, { once: true });
+    if (signal !== undefined) aborts.add(aborted, signal);
     const deadline = new Deadline(connectTimeoutMs, () => this.#timeIsOver());
     this.#begunAt = performance.now();
     this.#control.start();
@@ -115,7 +119,7 @@ export class Cluster {
       throw error;
     } finally {
       deadline.clear();
-      signal?.removeEventListener('abort', aborted);
+      if (signal !== undefined) aborts.remove(aborted, signal);
     }
   }
 

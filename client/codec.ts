@@ -2,7 +2,7 @@
  * Codecs: how values become bytes and come back. The codec's number is stored with each value, so that a client with
  * another codec is told so instead of being handed bytes it would misread.
  *
- *   buffer   0   bytes as they are; takes text too (UTF-8). Reads every value, whatever wrote it.
+ *   buffer   0   bytes as they are; takes text too (UTF-8, so without half surrogate pairs). Reads every value, whatever wrote it.
  *   msgpack  1   anything that msgpackr encodes: objects, arrays, numbers, text, Buffers, Dates, Sets, bigints (a Map
  *                comes back as an object)
  *
@@ -12,8 +12,9 @@
  */
 import { Packr } from 'msgpackr';
 import { types } from 'node:util';
-import { argumentError, FarkvError } from './errors.js';
+import { argumentError, FarkvError, guardedNow, isFarkvError } from './errors.js';
 import './other-realms.js';
+import { checkText, checkTexts } from './well-formed.js';
 
 export interface Codec<In, Out = In> {
   /** 16 to 255; stored with each value. */
@@ -36,7 +37,10 @@ export const bufferCodec: Codec<BufferValue, Buffer> = {
   id: 0,
   name: 'buffer',
   encode: (value: unknown) => {
-    if (typeof value === 'string') return Buffer.from(value);
+    if (typeof value === 'string') {
+      checkText(value, 'the value');
+      return Buffer.from(value);
+    }
     if (types.isUint8Array(value)) return value;
     const what = value === null ? 'null' : typeof value;
     throw argumentError(
@@ -73,7 +77,9 @@ export function msgpackCodec<T>(): Codec<T> {
     copies: true,
     encode: (value) => {
       checkStorable(value);
-      return packr.pack(value);
+      const bytes = packr.pack(value);
+      checkTexts(value, bytes);
+      return bytes;
     },
     decode: (bytes) => packr.unpack(bytes) as T,
   };
@@ -82,16 +88,26 @@ export function msgpackCodec<T>(): Codec<T> {
 /** By number. */
 const NAMES: readonly string[] = ['buffer', 'msgpack', 'hash'];
 
-/** Checks a codec that a program brings; one with a number of farkv's own reads and writes those values its way. */
+/**
+ * Checks a codec that a program brings; one with a number of farkv's own reads and writes those values its way. Gives a
+ * copy: what is changed later changes nothing.
+ */
 export function checkCodec<In, Out>(codec: Codec<In, Out>): Codec<In, Out> {
-  const { id, name } = codec;
-  if (!Number.isInteger(id) || id < 0 || id > 255)
+  const { id, name, encode, decode, copies } = codec as Readonly<Record<keyof Codec<In, Out>, unknown>>;
+  if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id > 255)
     throw argumentError('the id of a codec is an integer from 16 to 255');
+  if (typeof name !== 'string') throw argumentError('the name of a codec is a text');
   if (id < 16 && NAMES[id] === undefined)
     throw argumentError(`codec ids ${NAMES.length} to 15 are kept for farkv; ${name} has ${id}`);
-  if (typeof codec.encode !== 'function' || typeof codec.decode !== 'function')
+  if (typeof encode !== 'function' || typeof decode !== 'function')
     throw argumentError('a codec has encode and decode');
-  return codec;
+  return {
+    id,
+    name,
+    encode: (value) => encode.call(codec, value) as Uint8Array,
+    decode: (bytes) => decode.call(codec, bytes) as Out,
+    copies: copies === true,
+  };
 }
 
 /** Of a change that the owner computes: it knows bytes, and no codec. */
@@ -109,7 +125,7 @@ export function encodeWith<In, Out>(codec: Codec<In, Out>, value: In): Uint8Arra
   try {
     bytes = codec.encode(value);
   } catch (cause) {
-    if (cause instanceof FarkvError) throw cause;
+    if (isFarkvError(cause)) throw cause;
     throw argumentError(`the codec ${codec.name} could not encode the value`, cause);
   }
   if (!types.isUint8Array(bytes)) throw argumentError(`the codec ${codec.name} did not encode to bytes`);
@@ -132,7 +148,7 @@ export function decodeWith<In, Out>(codec: Codec<In, Out>, bytes: Buffer, writte
   try {
     return codec.decode(bytes);
   } catch (cause) {
-    if (cause instanceof FarkvError) throw cause;
+    if (isFarkvError(cause)) throw cause;
     throw new FarkvError('ERR_CORRUPT', `the codec ${codec.name} could not decode the value`, { cause });
   }
 }
@@ -141,7 +157,7 @@ export function decodeWith<In, Out>(codec: Codec<In, Out>, bytes: Buffer, writte
 export function resolveCodec(codec: 'buffer' | 'msgpack' | Codec<never, unknown> | undefined): Codec<never, unknown> {
   if (codec === undefined || codec === 'buffer') return bufferCodec;
   if (codec === 'msgpack') return msgpackCodec<unknown>();
-  if (typeof codec !== 'object')
+  if (typeof codec !== 'object' || (codec as unknown) === null)
     throw argumentError('codec is "buffer", "msgpack" or an object { id, name, encode, decode }');
-  return checkCodec(codec);
+  return guardedNow(() => checkCodec(codec));
 }

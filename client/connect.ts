@@ -9,7 +9,7 @@ import { Client } from './client.js';
 import { resolveCodec, type BufferValue, type Codec } from './codec.js';
 import { parseOptions, type ConnectOptions, type Servers } from './options.js';
 import { Cluster } from './cluster.js';
-import { argumentError } from './errors.js';
+import { argumentError, asFarkvError } from './errors.js';
 
 /**
  * Connects to a cluster. Resolves when its data planes can be used; rejects with a FarkvError: ERR_CONFIG and
@@ -33,9 +33,13 @@ export async function connect(
 ): Promise<Client<never, unknown>> {
   if (more.length > 0)
     throw argumentError("connect takes one argument: connect({ servers: '127.0.0.1:7400', codec: 'msgpack' })");
-  const settings = parseOptions(options);
-  const codec = resolveCodec(typeof options === 'object' && 'codec' in options ? options.codec : undefined);
-  const cluster = new Cluster(settings);
-  const parts = await cluster.open();
-  return new Client<never, unknown>(cluster, parts, settings, codec);
+  try {
+    const settings = parseOptions(options);
+    const codec = resolveCodec(typeof options === 'object' && 'codec' in options ? options.codec : undefined);
+    const cluster = new Cluster(settings);
+    const parts = await cluster.open();
+    return new Client<never, unknown>(cluster, parts, settings, codec);
+  } catch (error) {
+    throw asFarkvError(error, 'ERR_CONFIG');
+  }
 }

@@ -4,6 +4,7 @@
  * Errors are made only when something went wrong: a missing key and a lost compare-and-swap are values and never come
  * here.
  */
+import { types } from 'node:util';
 import { FarkvError, type ErrorCode } from '../core/errors.js';
 import { addon } from '../native/addon.js';
 
@@ -55,9 +56,13 @@ export function keyError(status: number, key: unknown): FarkvError {
 
 /** What is wrong with a key, for a person; the key itself is not repeated, it may be a secret. */
 function describeKey(key: unknown): string {
-  if (typeof key === 'string')
-    return key === '' ? 'this one is empty' : `this one has ${Buffer.byteLength(key)} in UTF-8`;
-  if (key instanceof Uint8Array) return key.length === 0 ? 'this one is empty' : `this one has ${key.length}`;
+  if (typeof key === 'string') {
+    if (key === '') return 'this one is empty';
+    if (!key.isWellFormed())
+      return 'this one has half a surrogate pair, which UTF-8 cannot hold; a key of bytes is a Uint8Array';
+    return `this one has ${Buffer.byteLength(key)} in UTF-8`;
+  }
+  if (types.isUint8Array(key)) return key.length === 0 ? 'this one is empty' : `this one has ${key.length}`;
   return `text or a Uint8Array is expected, this one is ${key === null ? 'null' : `of type ${typeof key}`}`;
 }
 
@@ -65,11 +70,48 @@ export function argumentError(text: string, cause?: unknown): FarkvError {
   return new FarkvError('ERR_ARGUMENT', text, cause === undefined ? undefined : { cause });
 }
 
-/** A rejected promise of whatever was thrown. */
+/** What an error says, for a person; of whatever realm it is, or if it is none. */
+export function textOfError(error: unknown): string {
+  try {
+    return String(types.isNativeError(error) ? error.message : error);
+  } catch {
+    return 'something that has no text';
+  }
+}
+
+/** A proxy is no error of farkv's, and one that is revoked throws when it is asked. */
+export const isFarkvError = (error: unknown): error is FarkvError =>
+  types.isNativeError(error) && error instanceof FarkvError;
+
+/**
+ * The error that a program gets: every call ends with a FarkvError. Another one was thrown by what the program passed, a
+ * getter or a proxy, when the call read it.
+ */
+export function asFarkvError(error: unknown, code: ErrorCode = 'ERR_ARGUMENT'): FarkvError {
+  return isFarkvError(error)
+    ? error
+    : new FarkvError(code, `an argument cannot be used: ${textOfError(error)}`, { cause: error });
+}
+
+/** A promise that is rejected for what was thrown. */
 export function rejected<T>(error: unknown): Promise<T> {
-  return Promise.reject(
-    error instanceof Error
-      ? error
-      : new FarkvError('ERR_INTERNAL', 'something that is no error was thrown', { cause: error }),
-  );
+  return Promise.reject(asFarkvError(error));
+}
+
+/** Runs what reads the arguments of a call. */
+export async function guarded<T>(run: () => T | Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw asFarkvError(error);
+  }
+}
+
+/** The same, of a call that answers at once. */
+export function guardedNow<T>(run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    throw asFarkvError(error);
+  }
 }

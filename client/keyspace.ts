@@ -36,7 +36,7 @@ import { heard, isHeard, type CallMessage } from './call-channel.js';
 import { deleteKeys, putItems, type PutItem } from './change-many.js';
 import { bufferCodec, checkRaw, encodeWith, resolveCodec, type BufferValue, type Codec } from './codec.js';
 import { PendingAppend, PendingIncrement, PendingTouch } from './derived.js';
-import { rejected } from './errors.js';
+import { asFarkvError, guarded, guardedNow, rejected } from './errors.js';
 import type { Limits, Operations } from './operations.js';
 import { deleteOutcome, putOutcome, swapOutcome, type Swap } from './outcomes.js';
 import { PendingDelete, PendingPut, PendingSwap, type Key, type Pending, type Stored } from './pending.js';
@@ -72,6 +72,11 @@ export class Keyspace<In, Out = In> {
   /** How put stores when it is told nothing else. */
   readonly #stored: Stored;
 
+  /** Whether this is one, and no proxy of one, through which nothing can be called. */
+  static isKeyspace(value: unknown): value is Keyspace<never, unknown> {
+    return typeof value === 'object' && value !== null && #shared in value;
+  }
+
   /** @internal connect() makes clients. */
   constructor(shared: Shared, space: number, codec: Codec<In, Out>) {
     this.#shared = shared;
@@ -105,11 +110,13 @@ export class Keyspace<In, Out = In> {
    * Over tcp and verbs the value travels all the same, since its checksum is what says that the entry is whole.
    */
   async has(key: Key, options?: ReadOptions): Promise<boolean> {
-    const limits = this.#limits(options);
-    return await heard(
-      this.#one('has', key),
-      async () => (await this.#shared.operations.look(this.#space, key, presence, limits)) === true,
-    );
+    return await guarded(() => {
+      const limits = this.#limits(options);
+      return heard(
+        this.#one('has', key),
+        async () => (await this.#shared.operations.look(this.#space, key, presence, limits)) === true,
+      );
+    });
   }
 
   /**
@@ -118,17 +125,21 @@ export class Keyspace<In, Out = In> {
    * never less than 0. Costs what `has` costs.
    */
   async ttl(key: Key, options?: ReadOptions): Promise<number | null | undefined> {
-    const limits = this.#limits(options);
-    return await heard(this.#one('ttl', key), () => this.#shared.operations.look(this.#space, key, timeLeft, limits));
+    return await guarded(() => {
+      const limits = this.#limits(options);
+      return heard(this.#one('ttl', key), () => this.#shared.operations.look(this.#space, key, timeLeft, limits));
+    });
   }
 
   /** The values of many keys, in their order. Rejects when a key failed, after all have ended: see BatchFailures. */
   async getMany(keys: readonly Key[], options?: ReadOptions): Promise<(Out | undefined)[]> {
-    checkKeys(keys);
-    const limits = this.#limits(options);
-    return await heard(this.#many('getMany', keys.length), () =>
-      this.#shared.batches.read(this.#space, keys, this.#plain, limits),
-    );
+    return await guarded(() => {
+      checkKeys(keys);
+      const limits = this.#limits(options);
+      return heard(this.#many('getMany', keys.length), () =>
+        this.#shared.batches.read(this.#space, keys, this.#plain, limits),
+      );
+    });
   }
 
   /**
@@ -145,14 +156,16 @@ export class Keyspace<In, Out = In> {
     spans: Uint32Array,
     options?: ReadOptions,
   ): number | Promise<number> {
-    checkKeys(keys);
-    checkTarget(target, 0);
-    checkSpans(spans, keys.length);
-    const memory = Buffer.from(target.buffer, target.byteOffset, target.length);
-    const limits = this.#limits(options);
-    return heard(this.#many('getManyInto', keys.length), () =>
-      this.#shared.batches.readInto(this.#space, keys, memory, spans, limits),
-    );
+    return guardedNow(() => {
+      checkKeys(keys);
+      checkTarget(target, 0);
+      checkSpans(spans, keys.length);
+      const memory = Buffer.from(target.buffer, target.byteOffset, target.length);
+      const limits = this.#limits(options);
+      return heard(this.#many('getManyInto', keys.length), () =>
+        this.#shared.batches.readInto(this.#space, keys, memory, spans, limits),
+      );
+    });
   }
 
   /**
@@ -166,31 +179,42 @@ export class Keyspace<In, Out = In> {
     offset = 0,
     options?: ReadOptions,
   ): number | undefined | Promise<number | undefined> {
-    checkTarget(target, offset);
-    const { operations } = this.#shared;
-    const limits = this.#limits(options);
-    return isHeard()
-      ? heard(this.#one('getInto', key), () => operations.readInto(this.#space, key, target, offset, limits))
-      : operations.readInto(this.#space, key, target, offset, limits);
+    try {
+      checkTarget(target, offset);
+      const { operations } = this.#shared;
+      const limits = this.#limits(options);
+      return isHeard()
+        ? heard(this.#one('getInto', key), () => operations.readInto(this.#space, key, target, offset, limits))
+        : operations.readInto(this.#space, key, target, offset, limits);
+    } catch (error) {
+      throw asFarkvError(error);
+    }
   }
 
   /** As get, but spins until the answer is there: shm and verbs only, ERR_UNSUPPORTED over tcp. */
   getSync(key: Key, options?: Omit<ReadOptions, 'signal'>): Out | undefined {
-    const { operations } = this.#shared;
-    const { timeoutMs } = this.#limits(options, SYNC_OPTIONS);
-    return isHeard()
-      ? heard(this.#one('getSync', key), () => operations.readSync(this.#space, key, this.#plain, timeoutMs))
-      : operations.readSync(this.#space, key, this.#plain, timeoutMs);
+    try {
+      const { operations } = this.#shared;
+      const { timeoutMs } = this.#limits(options, SYNC_OPTIONS);
+      return isHeard()
+        ? heard(this.#one('getSync', key), () => operations.readSync(this.#space, key, this.#plain, timeoutMs))
+        : operations.readSync(this.#space, key, this.#plain, timeoutMs);
+    } catch (error) {
+      throw asFarkvError(error);
+    }
   }
 
   /** As getInto, but spins until the answer is there: shm and verbs only. */
   getIntoSync(key: Key, target: Uint8Array, offset = 0, options?: Omit<ReadOptions, 'signal'>): number | undefined {
-    checkTarget(target, offset);
-    const { operations } = this.#shared;
-    const { timeoutMs } = this.#limits(options, SYNC_OPTIONS);
-    return isHeard()
-      ? heard(this.#one('getIntoSync', key), () => operations.readIntoSync(this.#space, key, target, offset, timeoutMs))
-      : operations.readIntoSync(this.#space, key, target, offset, timeoutMs);
+    try {
+      checkTarget(target, offset);
+      const { operations } = this.#shared;
+      const { timeoutMs } = this.#limits(options, SYNC_OPTIONS);
+      const read = (): number | undefined => operations.readIntoSync(this.#space, key, target, offset, timeoutMs);
+      return isHeard() ? heard(this.#one('getIntoSync', key), read) : read();
+    } catch (error) {
+      throw asFarkvError(error);
+    }
   }
 
   put(key: Key, value: In, options?: WriteOptions): Promise<void> {
@@ -206,16 +230,18 @@ export class Keyspace<In, Out = In> {
 
   /** Puts of many keys, side by side; not a transaction. Rejects when one failed, after all have ended. */
   async putMany(items: Iterable<PutItem<In>>, options?: ReadOptions): Promise<void> {
-    const { operations, changes } = this.#shared;
-    operations.checkMayChange();
-    const limits = this.#limits(options);
-    await heard(this.#many('putMany', undefined), () =>
-      putItems(items, limits, {
-        codec: this.#codec,
-        together: (batch, single) => changes.put(this.#space, batch, this.#codec.id, limits.timeoutMs, single),
-        alone: (key, value, how) => this.put(key, value, how),
-      }),
-    );
+    await guarded(() => {
+      const { operations, changes } = this.#shared;
+      operations.checkMayChange();
+      const limits = this.#limits(options);
+      return heard(this.#many('putMany', undefined), () =>
+        putItems(items, limits, {
+          codec: this.#codec,
+          together: (batch, single) => changes.put(this.#space, batch, this.#codec.id, limits.timeoutMs, single),
+          alone: (key, value, how) => this.put(key, value, how),
+        }),
+      );
+    });
   }
 
   /** Whether there was such a key. */
@@ -233,16 +259,18 @@ export class Keyspace<In, Out = In> {
    * once. Rejects when one failed, after all have ended: the cause says which, see BatchFailures.
    */
   async deleteMany(keys: readonly Key[], options?: ReadOptions): Promise<number> {
-    const { operations, changes } = this.#shared;
-    operations.checkMayChange();
-    const limits = this.#limits(options);
-    checkKeys(keys);
-    return await heard(this.#many('deleteMany', keys.length), () =>
-      deleteKeys(keys, limits, {
-        together: (all, found, single) => changes.delete(this.#space, all, limits.timeoutMs, found, single),
-        alone: (key, how) => this.delete(key, how),
-      }),
-    );
+    return await guarded(() => {
+      const { operations, changes } = this.#shared;
+      operations.checkMayChange();
+      const limits = this.#limits(options);
+      checkKeys(keys);
+      return heard(this.#many('deleteMany', keys.length), () =>
+        deleteKeys(keys, limits, {
+          together: (all, found, single) => changes.delete(this.#space, all, limits.timeoutMs, found, single),
+          alone: (key, how) => this.delete(key, how),
+        }),
+      );
+    });
   }
 
   /**
@@ -317,13 +345,18 @@ export class Keyspace<In, Out = In> {
    * `ttlMs` it then has no end.
    */
   async update(key: Key, next: Update<In, Out>, options: SwapOptions = {}): Promise<Updated> {
-    this.#shared.operations.checkMayChange();
-    const limits = this.#limits(options, WRITE_OPTIONS);
-    checkTtlOfSwap(options.ttlMs);
-    checkFlags(options.flags);
-    checkFunction(next);
+    const { limits, stored } = guardedNow(() => {
+      this.#shared.operations.checkMayChange();
+      const own = this.#limits(options, WRITE_OPTIONS);
+      const { ttlMs, flags } = options;
+      checkTtlOfSwap(ttlMs);
+      checkFlags(flags);
+      checkFunction(next);
+      return { limits: own, stored: { ttlMs, flags } };
+    });
+    // Not guarded: what `next` throws is the program's own.
     return await heard(this.#one('update', key), () =>
-      update(this, key, next, options, limits, (end) => this.#shared.operations.whileOpen(end)),
+      update(this, key, next, stored, limits, (end) => this.#shared.operations.whileOpen(end)),
     );
   }
 
@@ -340,9 +373,14 @@ export class Keyspace<In, Out = In> {
   scan(options: ScanOptions & { readonly values: true }): AsyncGenerator<ScanEntry<Out>, void, undefined>;
   scan(options?: ScanOptions): AsyncGenerator<ScanKey, void, undefined>;
   async *scan(options: ScanOptions = {}): AsyncGenerator<ScanKey, void, undefined> {
-    let { cursor } = options;
+    // Not around what the program does with the entries.
+    const own = guardedNow(() => {
+      checkOptions(options, SCAN_OPTIONS);
+      return { ...options };
+    });
+    let { cursor } = own;
     do {
-      const page: ScanPage<ScanKey> = await this.scanPage({ ...options, ...(cursor === undefined ? {} : { cursor }) });
+      const page: ScanPage<ScanKey> = await this.scanPage({ ...own, ...(cursor === undefined ? {} : { cursor }) });
       yield* page.entries;
       ({ cursor } = page);
     } while (cursor !== undefined);
@@ -352,13 +390,15 @@ export class Keyspace<In, Out = In> {
   scanPage(options: ScanOptions & { readonly values: true }): Promise<ScanPage<ScanEntry<Out>>>;
   scanPage(options?: ScanOptions): Promise<ScanPage<ScanKey>>;
   async scanPage(options: ScanOptions = {}): Promise<ScanPage<ScanKey>> {
-    const { scanner } = this.#shared;
-    const limits = this.#limits(options, SCAN_OPTIONS);
-    return await heard(this.#many('scanPage', undefined), () =>
-      options.values === true
-        ? scanner.entries(this.#space, options, this.#codec, limits)
-        : scanner.keys(this.#space, options, limits),
-    );
+    return await guarded<ScanPage<ScanKey>>(() => {
+      const { scanner } = this.#shared;
+      const limits = this.#limits(options, SCAN_OPTIONS);
+      return heard(this.#many('scanPage', undefined), () =>
+        options.values === true
+          ? scanner.entries(this.#space, options, this.#codec, limits)
+          : scanner.keys(this.#space, options, limits),
+      );
+    });
   }
 
   /**
@@ -367,8 +407,10 @@ export class Keyspace<In, Out = In> {
    * changes its owner, one may count twice. `timeoutMs` is for each round trip, as in a scan.
    */
   async count(options: CountOptions = {}): Promise<number> {
-    const limits = this.#limits(options, COUNT_OPTIONS);
-    return await heard(this.#many('count', undefined), () => this.#shared.scanner.count(this.#space, options, limits));
+    return await guarded(() => {
+      const limits = this.#limits(options, COUNT_OPTIONS);
+      return heard(this.#many('count', undefined), () => this.#shared.scanner.count(this.#space, options, limits));
+    });
   }
 
   /**
@@ -377,12 +419,12 @@ export class Keyspace<In, Out = In> {
    * costs memory as a small buffer does.
    */
   key(key: Key): PreparedKey {
-    return this.#shared.operations.prepareKey(this.#space, key);
+    return guardedNow(() => this.#shared.operations.prepareKey(this.#space, key));
   }
 
   /** The number of the shard that has the key, for diagnosis: `farkv status` shows which server owns it. */
   shardOf(key: Key): number {
-    return this.#shared.operations.shardOf(this.#space, key);
+    return guardedNow(() => this.#shared.operations.shardOf(this.#space, key));
   }
 
   /**

@@ -7,8 +7,9 @@ import { parseClusterAddress, parseServerAddress, type ClusterAddress, type Host
 import { unknownName } from '../core/nearest.js';
 import { isPolling, POLLING, type Polling } from '../core/polling.js';
 import { trustSource, type Trust, type TrustSource } from '../net/tls.js';
+import { ownSignal } from './abort-watch.js';
 import { checkNamespace, checkTimeout } from './arguments.js';
-import { FarkvError } from './errors.js';
+import { FarkvError, textOfError } from './errors.js';
 import { isTransportChoice, TRANSPORT_CHOICES, type TransportChoice } from '../core/providers.js';
 import type { Transport } from './transport.js';
 
@@ -58,6 +59,7 @@ export interface ConnectOptions {
    * memory itself, none is used.
    */
   readonly cachedLocations?: number;
+  /** What it throws is an uncaught exception; the client goes on. */
   readonly onEvent?: (event: ClientEvent) => void;
   /** Ends connect(). */
   readonly signal?: AbortSignal;
@@ -94,7 +96,16 @@ const IN_ADDRESS = [
   'polling',
   'cachedLocations',
 ];
-const KNOWN = ['servers', 'token', 'tls', ...IN_ADDRESS, 'onEvent', 'signal', 'codec'];
+/** The names of what connect() takes. */
+export const CONNECT_OPTIONS: readonly string[] = [
+  'servers',
+  'token',
+  'tls',
+  ...IN_ADDRESS,
+  'onEvent',
+  'signal',
+  'codec',
+];
 
 function bad(text: string): FarkvError {
   return new FarkvError('ERR_CONFIG', text);
@@ -105,7 +116,7 @@ function asAddress<T>(read: () => T): T {
     return read();
   } catch (cause) {
     if (cause instanceof FarkvError) throw cause;
-    throw new FarkvError('ERR_ADDRESS_INVALID', cause instanceof Error ? cause.message : 'not an address', { cause });
+    throw new FarkvError('ERR_ADDRESS_INVALID', textOfError(cause), { cause });
   }
 }
 
@@ -133,6 +144,28 @@ function integer(name: string, value: unknown, low: number, high: number, byDefa
   return value;
 }
 
+function signalOf(value: unknown): AbortSignal {
+  try {
+    return ownSignal(value);
+  } catch (cause) {
+    throw new FarkvError('ERR_CONFIG', 'signal is an AbortSignal', { cause });
+  }
+}
+
+/** What it throws is the program's own uncaught exception: the client is in the middle of something else. */
+function listenerOf(onEvent: Settings['onEvent'] | undefined): Settings['onEvent'] {
+  if (onEvent === undefined) return () => undefined;
+  return (event) => {
+    try {
+      onEvent(event);
+    } catch (error) {
+      process.nextTick(() => {
+        throw error;
+      });
+    }
+  };
+}
+
 function fromText(name: string, text: string): unknown {
   if (name === 'transport') return text;
   if (name === 'strict') return text === 'true' ? true : text === 'false' ? false : text;
@@ -145,7 +178,8 @@ export function parseOptions(given: Servers | ConnectOptions): Settings {
   const direct = (typeof given === 'string' || Array.isArray(given) ? { servers: given } : given) as unknown;
   if (typeof direct !== 'object' || direct === null)
     throw bad('connect takes an address, an array of addresses, or an object of options');
-  for (const name of Object.keys(direct)) if (!KNOWN.includes(name)) throw bad(unknownName('option', name, KNOWN));
+  for (const name of Object.keys(direct))
+    if (!CONNECT_OPTIONS.includes(name)) throw bad(unknownName('option', name, CONNECT_OPTIONS));
   const { servers } = direct as { readonly servers?: unknown };
   const texts: unknown[] = Array.isArray(servers) ? servers : [servers];
   if (texts.length === 0 || !texts.every((text) => typeof text === 'string'))
@@ -170,7 +204,6 @@ function check(o: Readonly<Record<string, unknown>>, servers: readonly string[])
   if (!isPolling(polling)) throw bad(`polling is one of ${POLLING.join(', ')}`);
   if (typeof strict !== 'boolean') throw bad('strict is true or false');
   if (onEvent !== undefined && typeof onEvent !== 'function') throw bad('onEvent is a function');
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw bad('signal is an AbortSignal');
   if (tls !== undefined && typeof tls !== 'boolean' && (typeof tls !== 'object' || tls === null))
     throw bad('tls is true, false or an object { ca, cert, key, caFile, certFile, keyFile, servername }');
   return {
@@ -190,7 +223,7 @@ function check(o: Readonly<Record<string, unknown>>, servers: readonly string[])
     maxQueued: integer('maxQueued', o.maxQueued, 0, 2 ** 31 - 1, 1 << 20),
     polling,
     cachedLocations: integer('cachedLocations', o.cachedLocations, 0, 2 ** 28, 2 ** 18),
-    onEvent: (onEvent as Settings['onEvent'] | undefined) ?? (() => undefined),
-    signal,
+    onEvent: listenerOf(onEvent as Settings['onEvent'] | undefined),
+    signal: signal === undefined ? undefined : signalOf(signal),
   };
 }

@@ -7,13 +7,17 @@
  * native side copies what it is given; an operation in the queue owns copies of its own (`own`), so that a caller may
  * use its buffers again as soon as the call has returned.
  */
+import { types } from 'node:util';
 import { CompletionField, type Answer, type NativeClient, type NativeKey } from '../native/native-client.js';
 import type { AbortWatch } from './abort-watch.js';
 import { present, type Completion } from './completion.js';
-import { FarkvError, Status, statusError } from './errors.js';
+import { asFarkvError, FarkvError, Status, statusError } from './errors.js';
 import type { ValueReader } from './value-reader.js';
 
-/** What names an entry: a text (its UTF-8), bytes, or a key prepared by `Keyspace.key`. */
+/**
+ * What names an entry: a text (its UTF-8; ERR_KEY_INVALID for half a surrogate pair, which has none), bytes, or a key
+ * prepared by `Keyspace.key`.
+ */
 export type Key = NativeKey;
 
 const STATUS: number = CompletionField.Status;
@@ -63,7 +67,7 @@ export abstract class Pending<T> {
    * Copies what the caller may change once its call has returned: to be called before the operation waits to be posted.
    */
   own(): void {
-    if (this.key instanceof Uint8Array) this.key = Buffer.from(this.key);
+    if (types.isUint8Array(this.key)) this.key = Buffer.from(this.key);
   }
 
   /** Gives the operation to the native side. */
@@ -77,7 +81,7 @@ export abstract class Pending<T> {
     try {
       this.resolve(this.outcome(status, completion));
     } catch (error) {
-      this.fail(error);
+      this.fail(asFarkvError(error));
     }
   }
 

@@ -15,6 +15,7 @@ import { PendingScan, PendingTally, type StepOfShard } from './pending.js';
 import type { ReadOptions } from './arguments.js';
 import { EntryReader, type Entry, resultOf, versionOf } from './value-reader.js';
 import { decodeWith, type Codec } from './codec.js';
+import { checkText } from './well-formed.js';
 
 export const SCAN_OPTIONS: ReadonlySet<string> = new Set<keyof ScanOptions>([
   'timeoutMs',
@@ -148,6 +149,7 @@ function prefixOf(prefix: unknown): Buffer | undefined {
   if (prefix === undefined) return undefined;
   if (typeof prefix !== 'string' && !types.isUint8Array(prefix))
     throw argumentError('prefix is a text or a Uint8Array');
+  if (typeof prefix === 'string') checkText(prefix, 'the prefix');
   const bytes = Buffer.from(prefix as Uint8Array);
   if (bytes.length > KEY_MAX) throw argumentError(`prefix has at most ${KEY_MAX} bytes`);
   return bytes.length === 0 ? undefined : bytes;

@@ -8,6 +8,7 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { types } from 'node:util';
 import { addressToUse } from '../core/metadata/data-address.js';
 import type { FabricAddress, Member } from '../core/metadata/state.js';
 import { isSameHost, PROVIDERS, type Provider, type TransportChoice } from '../core/providers.js';
@@ -77,7 +78,7 @@ function socketProblem(path: string): string | undefined {
       : `the server runs as user ${found.uid}, this process as ${uid}`;
   } catch (error) {
     // Its server starts, or has ended: it is tried, as any address is. Without the directory it never will be there.
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    const code = types.isNativeError(error) && 'code' in error ? String(error.code) : 'unknown';
     return code === 'ENOENT' && existsSync(dirname(path)) ? undefined : `its socket cannot be seen from here (${code})`;
   }
 }

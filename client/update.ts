@@ -5,11 +5,11 @@
  * change one key at the same time soon come one after the other: 200 of them need some six tries each, where tries at
  * once would be 90 each. Between two tries nothing is held: no lock, no lease.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { types } from 'node:util';
 import { Deadline } from '../net/deadline.js';
 import { AbortWatch } from './abort-watch.js';
 import type { ReadOptions, SwapOptions } from './arguments.js';
-import { Status, statusError, type FarkvError } from './errors.js';
+import { guardedNow, Status, statusError, type FarkvError } from './errors.js';
 import type { Limits } from './operations.js';
 import type { Swap } from './outcomes.js';
 import { abortError, type Key } from './pending.js';
@@ -47,11 +47,11 @@ export async function update<In, Out>(
   calls: Calls<In, Out>,
   given: Key,
   next: Update<In, Out>,
-  { ttlMs, flags }: Pick<SwapOptions, 'ttlMs' | 'flags'>,
+  { ttlMs, flags }: { readonly [Name in 'ttlMs' | 'flags']: SwapOptions[Name] | undefined },
   { timeoutMs, signal }: Limits,
   whileOpen: WhileOpen,
 ): Promise<Updated> {
-  const key = given instanceof Uint8Array ? Buffer.from(given) : given;
+  const key = types.isUint8Array(given) ? guardedNow(() => Buffer.from(given)) : given;
   const end = performance.now() + timeoutMs;
   const left = (tries: number): ReadOptions => {
     const ms = Math.ceil(end - performance.now());
@@ -76,7 +76,7 @@ const lostText = (tries: number): string =>
 const tookAll = (): FarkvError =>
   statusError(Status.timeout, 'the function of an update took all the time that the call has; nothing was changed');
 
-/** Of all updates that wait for their functions. */
+/** Of all updates that wait, for their functions or for the next try. */
 const aborts = new AbortWatch<() => void>((end) => end());
 
 /** What the function answers, if the call is not over first. What becomes of its promise then nobody hears. */
@@ -107,9 +107,15 @@ async function inTime<T>(
 async function pause(spanMs: number, signal: AbortSignal | undefined): Promise<void> {
   const ms = Math.floor(Math.random() * spanMs);
   if (ms < 1) return;
-  try {
-    await sleep(ms, undefined, signal === undefined ? {} : { signal });
-  } catch (error) {
-    throw signal === undefined ? error : abortError(signal);
-  }
+  await new Promise<void>((resolve, reject) => {
+    const over = (): void => {
+      if (signal !== undefined) aborts.remove(over, signal);
+      clearTimeout(timer);
+      if (signal?.aborted === true) reject(abortError(signal));
+      else resolve();
+    };
+    const timer = setTimeout(over, ms);
+    if (signal?.aborted === true) over();
+    else if (signal !== undefined) aborts.add(over, signal);
+  });
 }

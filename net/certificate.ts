@@ -4,6 +4,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { checkServerIdentity, type PeerCertificate, type TLSSocket } from 'node:tls';
+import { types } from 'node:util';
 import { ANY_SERVER, claimsRole, parseRoleName, type RoleName } from '../core/role-name.js';
 
 /** The URIs of a certificate that claim a role, as written. */
@@ -46,7 +47,7 @@ export function shownBy(socket: TLSSocket): ShownCertificate | undefined {
   const uris = roleUris(subjectaltname);
   if (uris.length === 0) return undefined;
   const error = socket.authorizationError as Error | string | null | undefined;
-  const why = error instanceof Error ? error.message : (error ?? 'not verified');
+  const why = types.isNativeError(error) ? error.message : (error ?? 'not verified');
   return { uris, expiresMs: Date.parse(validTo ?? ''), ...(socket.authorized ? {} : { untrusted: why }) };
 }
 

@@ -4,6 +4,7 @@
  */
 import { isIP } from 'node:net';
 import { createSecureContext, type ConnectionOptions } from 'node:tls';
+import { types } from 'node:util';
 import { FarkvError } from '../core/errors.js';
 import { checkServer, roleNameOf } from './certificate.js';
 import { PEM_BYTES_MAX, readRegular } from './regular-file.js';
@@ -37,9 +38,13 @@ export interface TrustSource {
 const pem = (file: string | undefined): Buffer | undefined =>
   file === undefined ? undefined : readRegular(file, PEM_BYTES_MAX);
 
-/** Throws ERR_CONFIG when files cannot be read, or certificate and key do not belong together. */
-export function trustSource(trust: Trust, watch?: WatchOptions): TrustSource {
-  const { caFile, certFile, keyFile } = trust;
+/** Throws ERR_CONFIG when files cannot be read, certificate and key do not belong together, or a field is none. */
+export function trustSource(given: Trust, watch?: WatchOptions): TrustSource {
+  // A copy: a connection is dialed with it much later.
+  const trust: Trust = { ...given };
+  const { caFile, certFile, keyFile, servername } = trust;
+  for (const [name, text] of Object.entries({ caFile, certFile, keyFile, servername }))
+    if (text !== undefined && typeof text !== 'string') throw new FarkvError('ERR_CONFIG', `tls: ${name} is a text`);
   for (const [text, file, name] of [
     [trust.ca, caFile, 'ca'],
     [trust.cert, certFile, 'cert'],
@@ -51,11 +56,13 @@ export function trustSource(trust: Trust, watch?: WatchOptions): TrustSource {
   const read = (): Trust => {
     const { cert = pem(certFile), key = pem(keyFile), ca = pem(caFile) } = trust;
     if ((cert === undefined) !== (key === undefined)) throw new Error('a certificate and its key are needed together');
-    if (cert !== undefined && key !== undefined) createSecureContext({ cert, key });
+    const own = cert !== undefined && key !== undefined ? { cert, key } : {};
+    const trusted = typeof ca === 'string' || ca === undefined || types.isUint8Array(ca) ? ca : [...ca];
+    createSecureContext({ ...own, ...(trusted === undefined ? {} : { ca: trusted }) });
     if (cert !== undefined) roleNameOf(cert);
     return {
       ...trust,
-      ...(ca === undefined ? {} : { ca }),
+      ...(trusted === undefined ? {} : { ca: trusted }),
       ...(cert === undefined ? {} : { cert }),
       ...(key === undefined ? {} : { key }),
     };
@@ -83,7 +90,7 @@ export function dialerTls(host: string, { ca, cert, key, servername }: Trust, id
     ...TLS_ONLY,
     ...(cert === undefined ? {} : { cert }),
     ...(key === undefined ? {} : { key }),
-    ...(ca === undefined ? {} : { ca: typeof ca === 'string' || Buffer.isBuffer(ca) ? ca : [...ca] }),
+    ...(ca === undefined ? {} : { ca: typeof ca === 'string' || types.isUint8Array(ca) ? ca : [...ca] }),
     ...(name === undefined ? {} : { servername: name }),
     checkServerIdentity: (_, certificate) => checkServer(name ?? host, certificate, expected),
   };
@@ -91,7 +98,7 @@ export function dialerTls(host: string, { ca, cert, key, servername }: Trust, id
 
 function isUntrusted(error: unknown): boolean {
   return (
-    error instanceof Error &&
+    types.isNativeError(error) &&
     'code' in error &&
     /^(CERT_|ERR_TLS_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/.test(String(error.code))
   );

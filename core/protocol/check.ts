@@ -3,6 +3,7 @@
  * ERR_PROTOCOL when it is not one. A validator builds a new object of the fields it knows, so a field of a later
  * version is dropped, never believed.
  */
+import { isBytes } from '../bytes.js';
 import { FarkvError } from '../errors.js';
 import { visible } from '../visible-text.js';
 
@@ -59,7 +60,7 @@ export const boolean: Check<boolean> = (value, at) => {
 
 export function bytes(max: number, exactly?: number): Check<Uint8Array> {
   return (value, at) => {
-    if (!(value instanceof Uint8Array) || value.length > max || (exactly !== undefined && value.length !== exactly)) {
+    if (!isBytes(value) || value.length > max || (exactly !== undefined && value.length !== exactly)) {
       refuse(at, exactly === undefined ? `at most ${max} bytes` : `${exactly} bytes`);
     }
     return value;

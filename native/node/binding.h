@@ -20,11 +20,11 @@ void binding_throw(napi_env env, fkv_status s, const char *text);
 napi_value binding_error(napi_env env, fkv_status s, const char *text);
 /* A Uint8Array or Buffer's bytes. False, with an exception pending, when the value is not one. */
 bool binding_bytes(napi_env env, napi_value v, uint8_t **bytes, size_t *n);
-/* The UTF-8 of a string that is to be a key, in `room` of FKV_KEY_MAX + 4 bytes; *n beyond FKV_KEY_MAX: it is too long.
- * False: not a string. */
+/* The UTF-8 of a string that is to be a key, in `room` of FKV_KEY_MAX + 4 bytes; *n beyond FKV_KEY_MAX: it is too long;
+ * 0: it is empty, or has half a surrogate pair. False: not a string. */
 bool binding_key_text(napi_env env, napi_value v, uint8_t *room, size_t *n);
 /* A key: UTF-8 of a string, or bytes; written to or pointed at. `room` must hold FKV_KEY_MAX + 4 bytes. Returns FKV_OK
- * or FKV_KEY_INVALID (empty, too long, or neither string nor bytes); never throws. */
+ * or FKV_KEY_INVALID (empty, too long, half a surrogate pair, or neither string nor bytes); never throws. */
 fkv_status binding_key(napi_env env, napi_value v, uint8_t *room, const uint8_t **key, size_t *n);
 /* 16 bytes of a hash seed or secret. `name` is for the exception. */
 bool binding_seed(napi_env env, napi_value v, const char *name, fkv_seed *out);

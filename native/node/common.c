@@ -52,9 +52,26 @@ bool binding_seed(napi_env env, napi_value v, const char *name, fkv_seed *out) {
     return true;
 }
 
+/* Whether a text has half a surrogate pair, of which its UTF-8 has U+FFFD instead: EF BF BD. */
+static bool has_half_pair(napi_env env, napi_value v, const uint8_t *utf8, size_t n) {
+    char16_t units[FKV_KEY_MAX + 4]; /* no more than bytes */
+    size_t count;
+    if (!memmem(utf8, n, "\xef\xbf\xbd", 3)) return false;
+    if (napi_get_value_string_utf16(env, v, units, FKV_KEY_MAX + 4, &count) != napi_ok) return true;
+    for (size_t i = 0; i < count; i++) {
+        if ((units[i] & 0xf800) != 0xd800) continue;
+        bool pair = units[i] < 0xdc00 && i + 1 < count && (units[i + 1] & 0xfc00) == 0xdc00;
+        if (!pair) return true;
+        i++;
+    }
+    return false;
+}
+
 bool binding_key_text(napi_env env, napi_value v, uint8_t *room, size_t *n) {
     /* Tried as a string, without asking for the type: one call for the usual key. */
     if (napi_get_value_string_utf8(env, v, (char *)room, FKV_KEY_MAX + 4, n) != napi_ok) return false;
+    /* Two keys with different halves would become one. The first byte of U+FFFD alone is looked for: others are rare. */
+    if (*n <= FKV_KEY_MAX && memchr(room, 0xef, *n) && has_half_pair(env, v, room, *n)) *n = 0;
     /* Only whole characters are copied, so exactly FKV_KEY_MAX bytes may be all of it or the part that fitted. */
     return *n != FKV_KEY_MAX || napi_get_value_string_utf8(env, v, NULL, 0, n) == napi_ok;
 }

@@ -178,6 +178,17 @@ export const mutations = [
     ],
   ]),
   // ---------------------------------------------------------------- Redis
+  ...inFile('server/cli/redis/import-redis.ts', [
+    [
+      'backup: a key that Redis refuses is left out in silence',
+      {
+        test: 'server/cli/redis/import-redis.test.ts',
+        title: 'keys that Redis refuses are named with its reason, and all others are imported',
+      },
+      'else leftOut.refuse(reason, key, `refused by Redis: ${error.error}`);',
+      'else return;',
+    ],
+  ]),
   ...inFile('server/cli/redis/replies.ts', [
     [
       'backup: a value from Redis takes whatever memory it says',

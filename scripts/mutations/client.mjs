@@ -9,6 +9,11 @@ const batches = bytes(
   'getMany and getManyInto give each key its own bytes, whatever is late, absent, empty, doubled or too large',
 );
 
+const halves = {
+  test: 'test/integration/half-pairs.test.ts',
+  title: 'a value with half a pair is refused; with msgpack wherever in the value it is',
+};
+
 export const mutations = [
   // ---------------------------------------------------------------- where a value lies
   ...inFile('client/completion.ts', [
@@ -45,6 +50,21 @@ export const mutations = [
       'this.#post({ space, keys: chunk, from, memory, begin: used, limits }, sink, ends);',
     ],
     ['client: a value that did not fit is forgotten', batches, '          short = true;\n', ''],
+  ]),
+  // ---------------------------------------------------------------- what is stored is what was given
+  ...inFile('client/codec.ts', [
+    [
+      'client: a text with half a surrogate pair is stored as another',
+      halves,
+      "      checkText(value, 'the value');\n",
+      '',
+    ],
+    [
+      'client: MessagePack stores a text with half a surrogate pair as another',
+      halves,
+      '      checkTexts(value, bytes);\n',
+      '',
+    ],
   ]),
   // ---------------------------------------------------------------- for how long
   ...inFile('client/value-memory.ts', [

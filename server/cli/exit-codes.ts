@@ -11,6 +11,8 @@ export const EXIT = {
   notFound: 3,
   /** No server answered in time, or the cluster has no leader (EX_UNAVAILABLE of sysexits.h). */
   unavailable: 69,
+  /** Standard output or a file cannot be written, as where a disk is full (EX_IOERR). */
+  output: 74,
   /** The server did not accept the token (EX_NOPERM). */
   denied: 77,
 } as const;
@@ -20,7 +22,7 @@ export function exitCodesHelp(
   own: { readonly done?: string; readonly failed?: string; readonly notFound?: string } = {},
 ): string {
   const { done = 'done', failed = 'failed', notFound } = own;
-  return `Exit codes: 0 ${done}, 1 ${failed}, 2 wrong usage or configuration,${notFound === undefined ? '' : ` 3 ${notFound},`} 69 no server answers or a shard has none, 77 not authorized`;
+  return `Exit codes: 0 ${done}, 1 ${failed}, 2 wrong usage or configuration,${notFound === undefined ? '' : ` 3 ${notFound},`} 69 no server answers or a shard has none, 74 output cannot be written, 77 not authorized`;
 }
 
 export const EXIT_CODES_HELP = exitCodesHelp({ notFound: 'key not found' });

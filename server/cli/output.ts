@@ -1,7 +1,12 @@
 /**
+/**
  * Where commands write. Every line for people goes through `print` or `printError`, which show what a terminal would
- * obey (core/visible-text.ts): a server, another store or a file may have given any part of it.
+ * obey (core/visible-text.ts): a server, another store or a file may have given any part of it. And what is said when
+ * output cannot be written, to standard output or to a file: one line, and EX_IOERR.
  */
+import { types } from 'node:util';
+import { EXIT } from './exit-codes.js';
+import { FarkvError } from '../../core/errors.js';
 import { visibleLines } from '../../core/visible-text.js';
 
 /** Whole lines to standard output. */
@@ -27,6 +32,39 @@ export function namedFile(given: string): string {
   return given === '' || isStandardInput(given) ? STANDARD : given;
 }
 
+/** Output that a file, or standard output, did not take. */
+export class WriteFailure extends Error {
+  constructor(name: string, cause: unknown) {
+    super(`${name} cannot be written: ${types.isNativeError(cause) ? cause.message : String(cause)}`, { cause });
+  }
+}
+
+/** Runs what writes the file; throws WriteFailure, with its name, for what the system says against it. */
+export async function writing<T>(path: string, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (cause) {
+    if (cause instanceof FarkvError || !types.isNativeError(cause) || !('errno' in cause)) throw cause;
+    throw new WriteFailure(path, cause);
+  }
+}
+
+/**
+ * From now on a full disk behind standard output is said once, in one line, and the exit code is EX_IOERR whatever else
+ * the command says; `goesOn`: it is said alone, since the command is there for something else than its output. A reader
+ * that has gone is no failure, and nobody could be told of one of standard error.
+ */
+export function watchOutput(name: string, goesOn: boolean): void {
+  let failed = false;
+  process.stderr.on('error', () => undefined);
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (failed || error.code === 'EPIPE') return;
+    failed = true;
+    printError(`${name}: ${new WriteFailure('standard output', error).message}\n`);
+    if (!goesOn) process.once('exit', () => (process.exitCode = EXIT.output));
+  });
+}
+
 /**
  * Standard output for commands that may be piped: waits when the reader is slow, and ends quietly when it has gone
  * (`farkv scan | head`). What is written comes out as it is.
@@ -38,14 +76,14 @@ export class Output {
   constructor() {
     process.stdout.on('drain', () => this.#wake());
     process.stdout.on('close', () => this.#wake());
-    process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
+    // Said by watchOutput, if it is worth a word.
+    process.stdout.on('error', () => {
       this.#gone = true;
       this.#wake();
     });
   }
 
-  /** Nobody reads any more. */
+  /** Nobody reads any more, or nothing more can be written. */
   get gone(): boolean {
     return this.#gone;
   }

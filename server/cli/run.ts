@@ -2,6 +2,8 @@
  * `farkv`: finds the command, lets yargs read the rest, and turns what went wrong into one line and an exit code. What
  * the commands do stands in commands/.
  */
+import { isUtf8 } from 'node:buffer';
+import { readFileSync } from 'node:fs';
 import yargs from 'yargs';
 import { FarkvError } from '../../core/errors.js';
 import { visible } from '../../core/visible-text.js';
@@ -11,8 +13,8 @@ import { camelName } from '../config/options.js';
 import { unknownName } from '../../core/nearest.js';
 import type { CliCommand } from './command.js';
 import { allCommands, commandNamed, COMMANDS } from './command-list.js';
-import { EXIT_CODES_HELP, exitCodeOf, hintFor } from './exit-codes.js';
-import { printError } from './output.js';
+import { EXIT, EXIT_CODES_HELP, exitCodeOf, hintFor } from './exit-codes.js';
+import { printError, watchOutput, WriteFailure } from './output.js';
 
 /** The words that a wrong option may have been meant for: what the chosen command declares. */
 interface ParserOptions {
@@ -85,11 +87,26 @@ function checkAlone(args: readonly string[]): void {
   }
 }
 
+/**
+ * Bytes that are no UTF-8 come as U+FFFD, whatever they were: two keys would become one. What was typed is looked at
+ * again only where there is such a character.
+ */
+function checkWords(args: readonly string[]): void {
+  if (!args.some((word) => word.includes('\ufffd'))) return;
+  if (isUtf8(readFileSync('/proc/self/cmdline'))) return;
+  throw new FarkvError(
+    'ERR_CONFIG',
+    'a word of the command line is not UTF-8: write a key of such bytes with --hex, and put such a value with --file or from standard input',
+  );
+}
+
 /** Runs one command line; the exit code is in process.exitCode when the promise is settled. */
 export async function main(args: readonly string[]): Promise<void> {
   const at = args.findIndex((word) => !word.startsWith('-'));
   const name = at < 0 ? undefined : args[at];
   const load = name === undefined ? undefined : commandNamed(name);
+  const serves = (name === 'server' || name === 'gateway') && !args.some((word) => word === '--help' || word === '-h');
+  watchOutput(load === undefined ? 'farkv' : `farkv ${name ?? ''}`, serves);
   const one = await load?.();
   const commands = one === undefined ? await allCommands() : [one];
   const action = args.slice(at + 1).find((word) => one?.actions !== undefined && Object.hasOwn(one.actions, word));
@@ -133,11 +150,12 @@ export async function main(args: readonly string[]): Promise<void> {
   if (one?.ownOptions !== true)
     parser.check((argv, options) => checkNames(argv, options as unknown as ParserOptions), true);
   try {
+    checkWords(args);
     checkEnvironment(process.env);
     if (name === undefined) checkAlone(args);
     await parser.parseAsync();
   } catch (error) {
-    const code = exitCodeOf(error);
+    const code = error instanceof WriteFailure ? EXIT.output : exitCodeOf(error);
     printError(
       `farkv${one === undefined ? '' : ` ${name ?? ''}`}: ${visible(error instanceof Error ? error.message : String(error))}\n`,
     );
@@ -151,6 +169,3 @@ export async function main(args: readonly string[]): Promise<void> {
     process.exitCode = code;
   }
 }
-
-// Whoever reads the output may go away; that is no reason to fall over in the middle of something.
-for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);

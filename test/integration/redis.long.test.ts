@@ -1,4 +1,8 @@
-/** `farkv import redis://...` from a real redis-server, which has to be installed: apt-get install redis-server. */
+/**
+ * `farkv import redis://...` from a real redis-server, which has to be installed: apt-get install redis-server. Without
+ * it these tests fail; `npm run deep` leaves them out and says so. What a key alone can do is tested without it, in
+ * server/cli/redis/import-redis.test.ts.
+ */
 import test, { type ExecutionContext } from 'ava';
 import { Redis } from 'ioredis';
 import { connect } from '../../client/index.js';
@@ -65,6 +69,39 @@ test('strings come with their times to live, whatever their bytes; other types a
   t.is(String(await space.get('key 1')), 'written since');
   t.is(String(await space.get('key 2')), 'value 2');
   t.like(await run('import', `redis://127.0.0.1:${port}/0`), { code: 0, stdout: '0 entries written\n', stderr: '' });
+});
+
+test('one key that cannot be imported is named, and the rest goes on', async (t) => {
+  const { client, run, port } = await start(t);
+  await startRedis(t, port);
+  const redis = redisOf(t, port);
+  const pipeline = redis.pipeline();
+  for (let i = 0; i < 2000; i++) pipeline.set(`key ${i}`, `value ${i}`);
+  await pipeline.exec();
+  await redis.set('far', 'x', 'EX', 999_999_999_999);
+  await redis.call('SET', 'farther', 'x');
+  await redis.call('PEXPIRE', 'farther', '9000000000000000000');
+  await redis.set('secret', 'x');
+  const rights = ['+ping', '+select', '+dbsize', '+scan', '+type', '+strlen', '+get', '+pttl', '+multi', '+exec'];
+  await redis.call('ACL', 'SETUSER', 'farkv', 'on', '>word', '~key*', '~far*', 'resetchannels', '-@all', ...rights);
+
+  const imported = await run('import', `redis://farkv:word@127.0.0.1:${port}`);
+  t.like(imported, { code: 1, stdout: '2,000 entries written\n' });
+  t.regex(
+    imported.stderr,
+    /^not imported, a time to live over [\d,]+ ms \(2,230 years\): 2 \((?:far, farther|farther, far)\)$/m,
+  );
+  t.regex(imported.stderr, /^not imported, refused by Redis: NOPERM [^\n]*: 1 \(secret\)$/m);
+  t.is(await client.count(), 2000);
+
+  const stopped = await run('import', `redis://farkv:word@127.0.0.1:${port}`, '--on-error', 'stop');
+  t.is(stopped.code, 1);
+  t.regex(stopped.stderr, /^farkv import: stopped at a key that was refused; .*--on-error skip goes on$/m);
+
+  await redis.call('ACL', 'SETUSER', 'farkv', '-strlen');
+  const denied = await run('import', `redis://farkv:word@127.0.0.1:${port}`);
+  t.is(denied.code, 77);
+  t.regex(denied.stderr, /^farkv import: the Redis server refuses STRLEN: NOPERM .*an import takes ping, /);
 });
 
 test('no value gets the time to live of another write', async (t) => {

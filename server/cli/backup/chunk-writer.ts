@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { writing } from '../output.js';
 import type { EntryRecord } from '../transfer/entry.js';
 import {
   addToSum,
@@ -39,7 +40,8 @@ export class ChunkWriter {
 
   /** The file must not exist. A chunk that has `chunkBytes` is written. */
   static async create(path: string, place: Place, chunkBytes = CHUNK_BYTES): Promise<ChunkWriter> {
-    const writer = new ChunkWriter(await open(path, 'wx', 0o600), path, place, chunkBytes);
+    const file = await writing(path, () => open(path, 'wx', 0o600));
+    const writer = new ChunkWriter(file, path, place, chunkBytes);
     const head = makeHead(place);
     writer.#seed = seedOf(head);
     await writer.#write([head]);
@@ -61,8 +63,10 @@ export class ChunkWriter {
   async finish(): Promise<BackupFile> {
     if (this.#partEntries > 0) await this.#chunk();
     await this.#write([makeFoot(this.#seed, { chunks: this.#chunks, entries: this.#entries, sum: this.#sum })]);
-    await this.#file.sync();
-    await this.close();
+    await writing(this.#path, async () => {
+      await this.#file.sync();
+      await this.close();
+    });
     return {
       name: basename(this.#path),
       tenant: this.#place.tenant,
@@ -96,7 +100,9 @@ export class ChunkWriter {
     for (const part of together) {
       this.#hash.update(part);
       this.#bytes += part.length;
-      for (let at = 0; at < part.length;) at += (await this.#file.write(part, at)).bytesWritten;
+      await writing(this.#path, async () => {
+        for (let at = 0; at < part.length;) at += (await this.#file.write(part, at)).bytesWritten;
+      });
     }
   }
 }

@@ -22,6 +22,7 @@ import {
 import { fileReason, readRegular } from '../../../net/regular-file.js';
 import { SHARDS_MAX } from '../../../core/metadata/check-state.js';
 import { TENANTS_MAX } from '../../../core/metadata/tenants.js';
+import { writing } from '../output.js';
 import { crc32c } from './format.js';
 
 export const MANIFEST = 'manifest.json';
@@ -115,13 +116,15 @@ export async function prepareDirectory(directory: string): Promise<void> {
 /** The backup is whole from here on: its files must be on the disk before. */
 export async function writeManifest(directory: string, manifest: Manifest): Promise<void> {
   const temporary = join(directory, `${MANIFEST}.new`);
-  const file = await open(temporary, 'wx', 0o600);
-  try {
-    await file.writeFile(`${JSON.stringify({ ...manifest, sum: sumOf(manifest) }, undefined, 1)}\n`);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  await writing(temporary, async () => {
+    const file = await open(temporary, 'wx', 0o600);
+    try {
+      await file.writeFile(`${JSON.stringify({ ...manifest, sum: sumOf(manifest) }, undefined, 1)}\n`);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+  });
   await syncDirectory(directory);
   await rename(temporary, join(directory, MANIFEST));
   await syncDirectory(directory);

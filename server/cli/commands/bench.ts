@@ -9,7 +9,7 @@ import { DATABASES, type DatabaseName } from '../../../bench/ycsb/database-names
 import type { CliCommand } from '../command.js';
 import { clientOptions, tokenOf, trustOf, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodesHelp } from '../exit-codes.js';
-import { print, printError } from '../output.js';
+import { print, printError, writing } from '../output.js';
 
 interface BenchArguments extends ClientArguments {
   readonly phase: 'load' | 'run';
@@ -151,7 +151,7 @@ const bench: CliCommand<BenchArguments> = {
       const text = args.json ? `${visibleJson(report)}\n` : textReport(report);
       const file = properties.get('exportfile');
       if (file === undefined) print(text);
-      else await writeFile(file, text);
+      else await writing(file, () => writeFile(file, text));
       const failures = reportFailures(report);
       if (failures !== undefined) say(`farkv bench: ${failures}`);
       if (failures !== undefined || interrupt.signal.aborted) process.exitCode = EXIT.failed;

@@ -5,7 +5,7 @@ import { FarkvError } from '../../../core/errors.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
-import { namedFile, Output, STANDARD, print } from '../output.js';
+import { namedFile, Output, STANDARD, print, writing } from '../output.js';
 import { transferClient } from '../transfer/tenant-clients.js';
 import { countsOf, Progress } from '../transfer/progress.js';
 
@@ -24,13 +24,15 @@ interface Sink {
 class FileSink implements Sink {
   readonly gone = false;
   readonly #file: FileHandle;
+  readonly #path: string;
 
-  constructor(file: FileHandle) {
+  constructor(file: FileHandle, path: string) {
     this.#file = file;
+    this.#path = path;
   }
 
   async write(text: string): Promise<void> {
-    await this.#file.appendFile(text);
+    await writing(this.#path, () => this.#file.appendFile(text));
   }
 }
 
@@ -47,12 +49,12 @@ async function intoFile(path: string, work: (sink: Sink) => Promise<void>): Prom
     throw new FarkvError('ERR_CONFIG', `${temporary} cannot be written: ${code}`, { cause });
   }
   try {
-    await work(new FileSink(file));
-    await file.sync();
+    await work(new FileSink(file, temporary));
+    await writing(temporary, () => file.sync());
   } finally {
     await file.close();
   }
-  await rename(temporary, path);
+  await writing(path, () => rename(temporary, path));
 }
 
 const command: CliCommand<ExportArguments> = {

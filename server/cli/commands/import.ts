@@ -12,7 +12,8 @@ import { KEEP_NEWER } from './restore.js';
 
 interface ImportArguments extends ClientArguments {
   readonly source: string;
-  readonly onError: 'stop' | 'skip';
+  /** undefined: stop for lines, skip for keys of Redis. */
+  readonly onError: 'stop' | 'skip' | undefined;
   readonly keepNewer: boolean;
   readonly redisCa: string | undefined;
 }
@@ -53,7 +54,7 @@ async function importLines(args: ImportArguments): Promise<void> {
   print(`${doneText(done)}${done.bad > 0 ? `, ${done.bad.toLocaleString('en')} bad` : ''}\n`);
   if (done.bad === 0) return;
   process.exitCode = EXIT.failed;
-  if (args.onError === 'stop')
+  if (args.onError !== 'skip')
     printError(
       `farkv import: stopped after line ${done.lines}; the other lines up to there are imported. --on-error skip goes on\n`,
     );
@@ -89,6 +90,7 @@ async function importRedis(args: ImportArguments): Promise<void> {
       return await importFromRedis(client, args.source, {
         namespace: args.namespace,
         keep: args.keepNewer,
+        skip: args.onError !== 'stop',
         ...(args.redisCa === undefined ? {} : { caFile: args.redisCa }),
         onRead: (share, entries, bytes) => progress.at(share, () => countsOf(entries, bytes)),
       });
@@ -99,6 +101,10 @@ async function importRedis(args: ImportArguments): Promise<void> {
   print(`${doneText(done)}\n`);
   for (const line of leftOutLines(done.leftOut)) printError(`${line}\n`);
   if (done.leftOut.size > 0) process.exitCode = EXIT.failed;
+  if (done.stopped)
+    printError(
+      'farkv import: stopped at a key that was refused; some keys were not looked at. --on-error skip goes on\n',
+    );
 }
 
 const command: CliCommand<ImportArguments> = {
@@ -115,8 +121,8 @@ const command: CliCommand<ImportArguments> = {
     )
       .option('on-error', {
         choices: ['stop', 'skip'] as const,
-        default: 'stop' as const,
-        describe: 'At a line that is no entry, or one that the cluster refuses: stop, or name it and go on',
+        defaultDescription: 'stop for lines, skip for Redis',
+        describe: 'At a line that is no entry, or a line or key that is refused: stop, or name it and go on',
       })
       .option('keep-newer', KEEP_NEWER)
       .option('redis-ca', {
@@ -130,7 +136,8 @@ const command: CliCommand<ImportArguments> = {
       .epilogue(
         '--namespace is that of lines which have none, and of everything from Redis. ' +
           'A password for Redis is better in FARKV_REDIS_PASSWORD than in the address, which other users of this machine see. ' +
-          'Redis keys of other types than strings are counted and named, and stay where they are.\n\n' +
+          'Redis keys of other types than strings are counted and named, and stay where they are. ' +
+          'A user of an ACL of Redis needs the commands ping, select, dbsize, scan, type, strlen, get, pttl, multi and exec, and the keys.\n\n' +
           exitCodesHelp({ failed: 'some lines or keys were not imported' }),
       ) as unknown as Argv<ImportArguments>,
   handler: async (args) => {

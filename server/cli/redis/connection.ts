@@ -7,7 +7,8 @@ import { connect as connectTls } from 'node:tls';
 import { decodedPart } from '../../../core/address.js';
 import { FarkvError } from '../../../core/errors.js';
 import { fileReason, PEM_BYTES_MAX, readRegular } from '../../../net/regular-file.js';
-import { isError, RedisFailure, Replies, type Allowance, type Reply } from './replies.js';
+import { ofRedis } from './left-out.js';
+import { isError, RedisFailure, Replies, type Allowance, type ErrorReply, type Reply } from './replies.js';
 
 export interface RedisAddress {
   readonly host: string;
@@ -137,8 +138,7 @@ export class RedisConnection {
   /** Throws what the server says against it. */
   static expect(reply: Reply | undefined, command: string): Reply {
     if (reply === undefined || !isError(reply)) return reply ?? null;
-    const code = /^(?:NOAUTH|WRONGPASS|NOPERM)/.test(reply.error) ? 'ERR_UNAUTHORIZED' : 'ERR_CONFIG';
-    throw new RedisFailure(code, `the Redis server refuses ${command}: ${reply.error}`);
+    throw refusal(reply, command);
   }
 
   close(): void {
@@ -149,6 +149,25 @@ export class RedisConnection {
     const [reply] = await this.ask([command]);
     RedisConnection.expect(reply, String(command[0]));
   }
+}
+
+/** The commands of an import, for the user of an ACL: docs/from-redis.md has the whole of it. */
+const RIGHTS = 'ping, select, scan, type, strlen, get, pttl, multi, exec';
+/** A server that refuses whatever is asked, for a while. */
+const PASSING = /^(?:LOADING|BUSY|MASTERDOWN) /;
+const OF_COMMAND = /^NOPERM .*permissions? to run the /;
+
+/** The error of a refusal that is not one key's: every other key would have it too. */
+export function refusal({ error }: ErrorReply, command: string): RedisFailure {
+  const text = `the Redis server refuses ${command}: ${ofRedis(error)}`;
+  if (OF_COMMAND.test(error)) return new RedisFailure('ERR_UNAUTHORIZED', `${text}; an import takes ${RIGHTS}`);
+  if (PASSING.test(error)) return new RedisFailure('ERR_BUSY', `${text}; import again later`);
+  return new RedisFailure(/^(?:NOAUTH|WRONGPASS|NOPERM)/.test(error) ? 'ERR_UNAUTHORIZED' : 'ERR_CONFIG', text);
+}
+
+/** A refusal of one command may be for its key: a right to others, a slot that nobody serves. */
+export function isOfKey({ error }: ErrorReply): boolean {
+  return !OF_COMMAND.test(error) && !PASSING.test(error) && !error.startsWith('NOAUTH');
 }
 
 function readAuthority(file: string): Buffer {

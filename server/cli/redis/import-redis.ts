@@ -3,15 +3,27 @@
  * of them are strings that fit, and GET and PTTL of one key are one transaction, so that no value gets the time to live
  * of another. All are sent many at a time.
  *
+ * A key that Redis refuses (a right that is missing, a slot that nobody serves), or that the cluster does, is counted and
+ * named, and the rest goes on. A refusal that every key would have ends the import.
+ *
  * As SCAN promises: a key that is there from the beginning to the end is imported, with a value that it had meanwhile.
  * What remains of a time to live is counted from before it was asked for: an entry expires no later than at Redis, but
  * for the difference between the clocks of this host and the owner.
  */
+import { TTL_MAX } from '../../../client/arguments.js';
 import { addon } from '../../../native/addon.js';
-import { EntryWriter } from '../transfer/entry-writer.js';
-import { parseRedisAddress, RedisConnection } from './connection.js';
+import { EntryWriter, isOfEntry } from '../transfer/entry-writer.js';
+import { isOfKey, parseRedisAddress, RedisConnection, refusal } from './connection.js';
 import { LeftOutKeys, type LeftOut } from './left-out.js';
-import { isError, isSkipped, RedisFailure, type Allowance, type Reply, type SkippedReply } from './replies.js';
+import {
+  isError,
+  isSkipped,
+  RedisFailure,
+  type Allowance,
+  type ErrorReply,
+  type Reply,
+  type SkippedReply,
+} from './replies.js';
 import { ScanEnd } from './scan-end.js';
 
 const SCAN_COUNT = 1000;
@@ -28,6 +40,8 @@ export interface RedisImportOptions {
   readonly namespace: number;
   /** Only keys that are absent. */
   readonly keep: boolean;
+  /** Go on after a key that Redis or the cluster refused. */
+  readonly skip: boolean;
   readonly caFile?: string;
   readonly onRead: (share: number, entries: number, bytes: number) => void;
 }
@@ -37,6 +51,8 @@ export interface RedisDone {
   readonly kept: number;
   readonly expired: number;
   readonly leftOut: LeftOut;
+  /** It ended at a key that was refused; some keys were not looked at. */
+  readonly stopped: boolean;
 }
 
 interface Found {
@@ -47,11 +63,14 @@ interface Found {
 const { keyMax, valueMax } = addon.constants;
 /** Keys that are too long for farkv are skipped, so that a page has a bound. */
 const PAGE: Allowance = { replies: PAGE_KEYS_MAX + 3, bulkMax: keyMax, bytes: (PAGE_KEYS_MAX + 1) * keyMax };
+const NO_STRING = 'no string any more';
+const TOO_LARGE = 'larger than 64 MiB';
+const TOO_LONG_LIFE = `a time to live over ${TTL_MAX.toLocaleString('en')} ms (2,230 years)`;
 
 export async function importFromRedis(
   target: ConstructorParameters<typeof EntryWriter>[0],
   address: string,
-  { namespace, keep, caFile, onRead }: RedisImportOptions,
+  { namespace, keep, skip, caFile, onRead }: RedisImportOptions,
 ): Promise<RedisDone> {
   const redis = await RedisConnection.open(parseRedisAddress(address), {
     timeoutMs: TIMEOUT_MS,
@@ -63,6 +82,23 @@ export async function importFromRedis(
   let entries = 0;
   let bytes = 0;
 
+  const take = async (key: Buffer, value: Reply, remains: Reply, askedAtMs: number): Promise<void> => {
+    if (isSkipped(value)) leftOut.add(TOO_LARGE, key);
+    else if (isError(value)) refuseKey(leftOut, key, value, 'GET');
+    else if (isError(remains)) refuseKey(leftOut, key, remains, 'PTTL');
+    else if (typeof remains === 'number' && remains > TTL_MAX) leftOut.refuse(TOO_LONG_LIFE, key);
+    else if (Buffer.isBuffer(value) && typeof remains === 'number' && remains !== 0 && remains !== -2) {
+      const expiresAtMs = remains < 0 ? undefined : askedAtMs + remains;
+      await writer.put({ namespace, key, value, codec: 0, flags: 0, expiresAtMs }, (error) => {
+        if (!isOfEntry(error)) return false;
+        leftOut.refuse(error.code, key, error.message);
+        return true;
+      });
+      entries++;
+      bytes += key.length + value.length;
+    }
+  };
+
   const fetch = async (batch: readonly Found[]): Promise<void> => {
     const askedAtMs = Date.now();
     const replies = await redis.ask(
@@ -72,19 +108,21 @@ export async function importFromRedis(
       { replies: 6 * batch.length, bulkMax: valueMax, bytes: batch.length === 1 ? valueMax : 2 * BATCH_BYTES },
     );
     for (const [i, { key }] of batch.entries()) {
-      const [value = null, remains = null] = pairOf(replies[4 * i + 3]);
-      if (isSkipped(value)) {
-        if (value.skipped > valueMax || batch.length === 1) leftOut.add('larger than 64 MiB', key);
-        else await fetch([{ key, bytes: value.skipped }]);
-      } else if (isError(value)) leftOut.add('no string any more', key);
-      else if (Buffer.isBuffer(value) && typeof remains === 'number' && remains !== 0 && remains !== -2) {
-        const expiresAtMs = remains < 0 ? undefined : askedAtMs + remains;
-        await writer.put({ namespace, key, value, codec: 0, flags: 0, expiresAtMs });
-        entries++;
-        bytes += key.length + value.length;
+      const [multi, get, pttl, exec] = replies.slice(4 * i, 4 * i + 4);
+      RedisConnection.expect(multi, 'MULTI');
+      // A command that is refused when it is queued says why; the transaction itself only that it was.
+      if (get !== undefined && isError(get)) refuseKey(leftOut, key, get, 'GET');
+      else if (pttl !== undefined && isError(pttl)) refuseKey(leftOut, key, pttl, 'PTTL');
+      else if (exec !== undefined && isError(exec)) refuseKey(leftOut, key, exec, 'EXEC');
+      else {
+        const [value = null, remains = null] = pairOf(exec);
+        if (isSkipped(value) && value.skipped <= valueMax && batch.length > 1)
+          await fetch([{ key, bytes: value.skipped }]);
+        else await take(key, value, remains, askedAtMs);
       }
     }
   };
+  const stops = (): boolean => !skip && leftOut.refused > 0;
 
   try {
     const sizeNow = async (): Promise<number | undefined> => {
@@ -98,17 +136,28 @@ export async function importFromRedis(
       const page = pageOf(RedisConnection.expect(reply, 'SCAN'));
       for await (const found of strings(redis, page.keys, leftOut))
         for (const batch of batchesOf(found)) {
+          if (stops()) break;
           await fetch(batch);
           onRead(total === 0 ? 1 : (end.keys + batch.length) / total, entries, bytes);
         }
       ({ cursor } = page);
       await end.page(cursor, page.keys.length, sizeNow);
-    } while (cursor !== '0');
+    } while (cursor !== '0' && !stops());
   } finally {
     redis.close();
     await writer.end();
   }
-  return { written: writer.written, kept: writer.kept, expired: writer.expired, leftOut: leftOut.reasons };
+  const { written, kept, expired } = writer;
+  return { written, kept, expired, leftOut: leftOut.reasons, stopped: stops() };
+}
+
+/** Counts the key as left out for what Redis says against it; throws what Redis would say of every key. */
+function refuseKey(leftOut: LeftOutKeys, key: Buffer, error: ErrorReply, command: string): void {
+  if (!isOfKey(error)) throw refusal(error, command);
+  // The first word is the reason; the rest may have the key's slot or another server's address in it.
+  const [reason = ''] = error.error.split(' ', 1);
+  if (reason === 'WRONGTYPE') leftOut.add(NO_STRING, key);
+  else leftOut.refuse(reason, key, `refused by Redis: ${error.error}`);
 }
 
 /** Those of the keys that are strings and fit. */
@@ -135,12 +184,14 @@ async function stringsAmong(redis: RedisConnection, keys: readonly Buffer[], lef
   );
   const found: Found[] = [];
   for (const [i, key] of keys.entries()) {
-    const type = RedisConnection.expect(replies[2 * i], 'TYPE');
-    const bytes = replies[2 * i + 1];
-    if (type === 'none') continue;
-    if (type !== 'string' || typeof bytes !== 'number')
-      leftOut.add(typeof type === 'string' ? `type ${type.slice(0, TYPE_MAX)}` : 'no string any more', key);
-    else if (bytes > valueMax) leftOut.add('larger than 64 MiB', key);
+    const [type = null, bytes = null] = replies.slice(2 * i, 2 * i + 2);
+    if (isError(type)) refuseKey(leftOut, key, type, 'TYPE');
+    else if (type === 'none') continue;
+    else if (type !== 'string')
+      leftOut.add(typeof type === 'string' ? `type ${type.slice(0, TYPE_MAX)}` : NO_STRING, key);
+    else if (isError(bytes)) refuseKey(leftOut, key, bytes, 'STRLEN');
+    else if (typeof bytes !== 'number') leftOut.add(NO_STRING, key);
+    else if (bytes > valueMax) leftOut.add(TOO_LARGE, key);
     else found.push({ key, bytes });
   }
   return found;
@@ -163,8 +214,7 @@ function* batchesOf(found: readonly Found[]): Generator<Found[], void, undefined
 
 /** What a transaction of two commands was answered. */
 function pairOf(reply: Reply | undefined): readonly Reply[] {
-  const pair = RedisConnection.expect(reply, 'EXEC');
-  if (Array.isArray(pair) && pair.length === 2) return pair as readonly Reply[];
+  if (Array.isArray(reply) && reply.length === 2) return reply as readonly Reply[];
   throw new RedisFailure('ERR_PROTOCOL', 'the Redis server does not answer EXEC with two replies');
 }
 

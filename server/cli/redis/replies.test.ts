@@ -16,13 +16,14 @@ async function repliesOf(bytes: Buffer, count: number, size = 64, bulkMax = 100)
 }
 
 const ALL = Buffer.from(
-  '+OK\r\n-ERR wrong\r\n:-12\r\n$5\r\na\r\nbc\r\n$0\r\n\r\n$-1\r\n*-1\r\n*2\r\n$1\r\nx\r\n*1\r\n:7\r\n$101\r\n' +
+  '+OK\r\n-ERR wrong\r\n:-12\r\n:9223372036854775807\r\n$5\r\na\r\nbc\r\n$0\r\n\r\n$-1\r\n*-1\r\n*2\r\n$1\r\nx\r\n*1\r\n:7\r\n$101\r\n' +
     `${'y'.repeat(101)}\r\n+behind\r\n`,
 );
 const READ: readonly Reply[] = [
   'OK',
   { error: 'ERR wrong' },
   -12,
+  2 ** 63,
   Buffer.from('a\r\nbc'),
   Buffer.alloc(0),
   null,
@@ -37,7 +38,15 @@ test('replies of every kind are read, wherever the stream is cut; a value that i
 });
 
 test('what is no reply is refused', async (t) => {
-  const wrong = ['HTTP/1.1 400\r\n', ':x\r\n', '$-5\r\n', '$2\r\nabc\r\n', '+OK\n', '*9999999\r\n'];
+  const wrong = [
+    'HTTP/1.1 400\r\n',
+    ':x\r\n',
+    ':9999999999999999999\r\n',
+    '$-5\r\n',
+    '$2\r\nabc\r\n',
+    '+OK\n',
+    '*9999999\r\n',
+  ];
   for (const text of [...wrong, `+${'x'.repeat(70_000)}\r\n`, '*1\r\n'.repeat(9), '$99999999999\r\n'])
     await t.throwsAsync(
       repliesOf(Buffer.from(text), 1),

@@ -6,7 +6,7 @@
 import { FarkvError } from '../../../core/errors.js';
 import { visible } from '../../../core/visible-text.js';
 
-/** A reply that says what went wrong with one command. Its text is visible, as that of a status is. */
+/** A reply that says what went wrong with one command: a word in capitals, then a text, visible as that of a status is. */
 export interface ErrorReply {
   readonly error: string;
 }
@@ -75,7 +75,8 @@ export class Replies {
       case '-':
         return { error: visible(rest) };
       case ':':
-        return integer(rest, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+        // 64 bits with a sign, such as what is left of a time to live; beyond 2^53 it is rounded.
+        return integer(rest, -(2 ** 63), 2 ** 63);
       case '$': {
         const bytes = integer(rest, -1, SKIP_MAX);
         return bytes < 0 ? null : await this.#bulk(bytes);
@@ -137,7 +138,7 @@ export class Replies {
 }
 
 function integer(text: string, least: number, most: number): number {
-  const value = /^-?\d{1,17}$/.test(text) ? Number(text) : Number.NaN;
+  const value = /^-?\d{1,19}$/.test(text) ? Number(text) : Number.NaN;
   if (!(value >= least && value <= most)) refuse(`"${text.slice(0, 40)}" is not a number that can be`);
   return value;
 }

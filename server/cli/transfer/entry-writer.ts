@@ -6,6 +6,7 @@
  * Entries of one key that are under way together take effect in any order.
  */
 import type { Codec, Keyspace } from '../../../client/index.js';
+import { FarkvError, type ErrorCode } from '../../../core/errors.js';
 import type { EntryRecord } from './entry.js';
 import { patiently } from './patience.js';
 import { Room } from './room.js';
@@ -13,6 +14,12 @@ import type { TransferClient } from './tenant-clients.js';
 
 const BYTES_MAX = 32 << 20;
 const COUNT_MAX = 512;
+
+/** The entry's own fault; other errors are of the cluster, and end a transfer. */
+const OF_ENTRY: ReadonlySet<ErrorCode> = new Set(['ERR_KEY_INVALID', 'ERR_VALUE_TOO_LARGE', 'ERR_ARGUMENT']);
+
+export const isOfEntry = (error: unknown): error is FarkvError =>
+  error instanceof FarkvError && OF_ENTRY.has(error.code);
 
 /** Values as they are, under the number of the codec that wrote them. */
 function bytesOf(codec: number): Codec<Buffer> {

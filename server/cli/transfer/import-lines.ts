@@ -1,6 +1,5 @@
 /** Lines of JSON into a cluster. A bad line is reported by its number; then it stops there, or goes on. */
-import { FarkvError, type ErrorCode } from '../../../core/errors.js';
-import { EntryWriter } from './entry-writer.js';
+import { EntryWriter, isOfEntry } from './entry-writer.js';
 import { entryOfLine, LineError, LINE_BYTES_MAX, linesOf } from './json-lines.js';
 
 export interface LinesOptions {
@@ -22,9 +21,6 @@ export interface LinesDone {
   readonly kept: number;
   readonly expired: number;
 }
-
-/** The line's own fault; others are of the cluster, and end the import. */
-const OF_ENTRY: ReadonlySet<ErrorCode> = new Set(['ERR_KEY_INVALID', 'ERR_VALUE_TOO_LARGE', 'ERR_ARGUMENT']);
 
 export async function importJsonLines(
   target: ConstructorParameters<typeof EntryWriter>[0],
@@ -50,7 +46,7 @@ export async function importJsonLines(
           throw new LineError(`it has more than ${LINE_BYTES_MAX} bytes; large values take least as value64`);
         const entry = entryOfLine(line, namespace);
         await writer.put(entry, (error) => {
-          if (!(error instanceof FarkvError) || !OF_ENTRY.has(error.code)) return false;
+          if (!isOfEntry(error)) return false;
           isBad(number, error.message);
           return true;
         });

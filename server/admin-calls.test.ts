@@ -29,6 +29,7 @@ function context(guesses: number): { readonly context: AdminContext; readonly pr
         return Promise.resolve({ ok: false, code: 'ERR_UNAUTHORIZED', message: 'the join token is wrong' });
       },
       nowMs: () => 0,
+      latestWallMs: () => 0,
       joinTokens: true,
       mayGuess: () => (left -= 1) >= 0,
       syncMs: 0,

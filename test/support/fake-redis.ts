@@ -59,8 +59,9 @@ export async function fakeRedis(t: ExecutionContext, { keys, refuses }: FakeRedi
       return '+QUEUED\r\n';
     };
     void (async () => {
-      const commands = new Replies(socket, 1 << 20);
+      const commands = new Replies(socket);
       for (;;) {
+        commands.allow({ replies: 100, bulkMax: 1 << 20, bytes: 1 << 20 });
         const words = (await commands.next()) as readonly Buffer[];
         socket.write(answer(String(words[0]), words[1] === undefined ? undefined : String(words[1])));
       }

@@ -55,15 +55,21 @@ export async function writing<T>(path: string, write: () => Promise<T>): Promise
  * that has gone is no failure, and nobody could be told of one of standard error.
  */
 export function watchOutput(name: string, goesOn: boolean): void {
+  const isWatched = watched !== undefined;
+  watched = { name, goesOn };
+  if (isWatched) return;
   let failed = false;
   process.stderr.on('error', () => undefined);
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (failed || error.code === 'EPIPE') return;
+    if (failed || watched === undefined || error.code === 'EPIPE') return;
     failed = true;
-    printError(`${name}: ${new WriteFailure('standard output', error).message}\n`);
-    if (!goesOn) process.once('exit', () => (process.exitCode = EXIT.output));
+    printError(`${watched.name}: ${new WriteFailure('standard output', error).message}\n`);
+    if (!watched.goesOn) process.once('exit', () => (process.exitCode = EXIT.output));
   });
 }
+
+/** For whom standard output is watched. */
+let watched: { readonly name: string; readonly goesOn: boolean } | undefined;
 
 /**
  * Standard output for commands that may be piped: waits when the reader is slow, and ends quietly when it has gone

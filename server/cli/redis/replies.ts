@@ -4,9 +4,8 @@
  * fit is skipped as it comes, so that it takes no memory, but for what it begins with.
  */
 import { FarkvError } from '../../../core/errors.js';
-import { visible } from '../../../core/visible-text.js';
 
-/** A reply that says what went wrong with one command: a word in capitals, then a text, visible as that of a status is. */
+/** A reply that says what went wrong with one command: a word in capitals, then a text. */
 export interface ErrorReply {
   readonly error: string;
 }
@@ -71,9 +70,9 @@ export class Replies {
     const rest = line.slice(1);
     switch (line[0]) {
       case '+':
-        return visible(rest);
+        return rest;
       case '-':
-        return { error: visible(rest) };
+        return { error: rest };
       case ':':
         // 64 bits with a sign, such as what is left of a time to live; beyond 2^53 it is rounded.
         return integer(rest, -(2 ** 63), 2 ** 63);

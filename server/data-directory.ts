@@ -31,8 +31,9 @@ import { checkAddresses, memberId, MEMBERS_MAX, raftNumber } from '../core/metad
 import { raftIdOf } from '../core/metadata/placement.js';
 import { boolean, hex128, hex64, list, literal, maybe, record, uint, type Check } from '../core/protocol/check.js';
 import { makeDirectory, privateTemporaryDirectory } from '../net/private-directory.js';
-import { openRegular, readRegular, UnfitFile } from '../net/regular-file.js';
+import { openRegular, readRegular } from '../net/regular-file.js';
 import type { Peer } from './config/settings.js';
+import { ownFile } from './own-file.js';
 
 /** A server as others find it. */
 export interface KnownServer {
@@ -98,16 +99,6 @@ const FILE_BYTES_MAX = 4 << 20;
 
 function refuse(message: string, cause?: unknown): never {
   throw new FarkvError('ERR_DATA_DIR', message, cause === undefined ? undefined : { cause });
-}
-
-/** Whatever is under the name of a file of a data directory. */
-function ownFile<T>(path: string, use: (path: string) => T): T {
-  try {
-    return use(path);
-  } catch (cause) {
-    if (cause instanceof UnfitFile) refuse(`${path} cannot be used: ${cause.message}`, cause);
-    throw cause;
-  }
 }
 
 function lockDirectory(path: string, tryLock: (fd: number) => boolean): number {

@@ -62,6 +62,24 @@ export const mutations = [
       'most ??= same;',
     ],
     [
+      'control: silent connections of many addresses cost clients of one address their places',
+      places('who lets a server wait goes before those of a full address, whatever address it has'),
+      'this.#late(now) ?? this.#oldestOfMost()',
+      'this.#oldestOfMost()',
+    ],
+    [
+      'control: a connection that waits for its turn counts as late',
+      places('a connection that waits for its turn is not late, and one that has sent something begins to wait anew'),
+      'if (since !== undefined) this.#waitedFor.set(visitor, since);',
+      'this.#waitedFor.set(visitor, since ?? 0);',
+    ],
+    [
+      'control: clients of one address cost each other their places while others hold a few each',
+      places('an address has a share of a full room, and who came after it does not cost it its place'),
+      'most.size <= share ? undefined',
+      'most.size <= 0 * share ? undefined',
+    ],
+    [
       'control: strangers take the places of known addresses',
       places('strangers never cost a known address its place'),
       'this.#options.isKnown(visitor.source) ? this.#known : this.#strangers;',

@@ -4,8 +4,10 @@
  */
 import type { Share } from '../../net/turns.js';
 
+/** Round trips of a login, with room for slow networks: a connection that takes longer for its next step gives way first. */
+const WAIT_MS = 1000;
 /** Connections without a login at the control port, from addresses without and with a login before. */
-export const CONTROL_PLACES = { strangers: 1024, known: 1024 } as const;
+export const CONTROL_PLACES = { strangers: 1024, known: 1024, waitMs: WAIT_MS } as const;
 /** Beyond --max-connections, for operators alone. */
 export const OPERATOR_PLACES = 16;
 /** TLS handshakes that begin per second at the control port. */
@@ -18,7 +20,7 @@ export const CONTROL_HANDSHAKES = {
 export const KNOWN_ADDRESSES = 4096;
 
 /** Connections without a login at the peers' port, from other addresses and from those of the cluster's servers. */
-export const PEER_PLACES = { strangers: 64, known: 128 } as const;
+export const PEER_PLACES = { strangers: 64, known: 128, waitMs: WAIT_MS } as const;
 /** Logins, with their TLS handshakes, that begin per second at the peers' port. */
 export const PEER_HANDSHAKES = {
   strangers: { perSecond: 20, burst: 20 },

@@ -1,15 +1,11 @@
 /** The thread of clients and operators, seen from the thread of Raft: its start, its death, its end. */
 import test, { type ExecutionContext } from 'ava';
 import { EventEmitter, once } from 'node:events';
-import { execFileSync } from 'node:child_process';
-import { closeSync, constants, mkdtempSync, openSync, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { FarkvError } from '../../core/errors.js';
 import type { MetadataState, Shard } from '../../core/metadata/state.js';
-import { ControlClient } from '../../net/control-client.js';
 import { STATE } from '../../test/support/control-rig.js';
+import { stallThreads } from '../../test/support/stalled-threads.js';
 import { Log } from '../log.js';
 import { FrontThread, type FrontOptions } from './front-thread.js';
 
@@ -63,44 +59,18 @@ test('a thread that dies is told once, and what is left of it can be closed', as
 });
 
 test('a thread that has stopped answering is told, and that it answers again', async (t) => {
-  const directory = mkdtempSync(join(tmpdir(), 'farkv-front-'));
-  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
-  const file = join(directory, 'token');
-  writeFileSync(file, 'right\n', { mode: 0o600 });
   const lines = new EventEmitter();
   const log = new Log('info', (level, text, fields) => {
     if (fields === undefined) lines.emit(level, text);
   });
-  const front = await open(t, { access: { operator: { file }, tenants: [] }, lookMs: 500, log });
-  let goOn = (): void => undefined;
-  t.teardown(async () => {
-    goOn();
-    await front.close();
-  });
-  const [bound] = front.bound;
-  const client = await ControlClient.open({
-    address: `${bound?.host ?? ''}:${bound?.port ?? 0}`,
-    trust: undefined,
-    timeoutMs: 60_000,
-    hello: { role: 'admin', token: 'right' },
-  });
-  t.teardown(() => client.close());
-  // The thread looks whether the token is still good, and stands still until somebody writes.
-  execFileSync('mkfifo', ['-m', '600', `${file}.pipe`]);
-  const pipe = openSync(`${file}.pipe`, constants.O_RDWR);
+  const front = await open(t, { lookMs: 500, log });
   const told = once(lines, 'warn');
-  renameSync(`${file}.pipe`, file);
-  goOn = () => {
-    goOn = () => undefined;
-    rmSync(file);
-    writeFileSync(file, 'right\n', { mode: 0o600 });
-    writeSync(pipe, 'right\n');
-    closeSync(pipe);
-  };
+  const resume = await stallThreads();
+  t.teardown(() => front.close());
   t.regex(String((await told)[0]), /has not answered for 2000 ms/);
   t.true((front.stalledMs ?? 0) >= 2000);
   const over = once(lines, 'info');
-  goOn();
+  await resume();
   t.regex(String((await over)[0]), /answers again/);
   t.is(front.stalledMs, undefined);
 });

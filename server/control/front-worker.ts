@@ -15,6 +15,7 @@ import type { ClusterStatus } from '../status.js';
 import { RecentAddresses } from './addresses.js';
 import { Credentials, type Caller } from './auth.js';
 import { CONTROL_HANDSHAKES, CONTROL_PLACES, KNOWN_ADDRESSES } from './bounds.js';
+import { withinDescriptors } from './descriptors.js';
 import { CallGate } from './call-gate.js';
 import type { ClientQuery } from './client-list.js';
 import { ControlPlane } from './control-plane.js';
@@ -73,7 +74,7 @@ async function run(start: FrontStart): Promise<void> {
   const listener = await Listener.open({
     addresses: start.listen,
     tls,
-    places: { ...CONTROL_PLACES, isKnown: (source) => known.has(source) },
+    places: { ...withinDescriptors(CONTROL_PLACES), isKnown: (source) => known.has(source) },
     ...(tls === undefined ? {} : { handshakes: new Handshakes(CONTROL_HANDSHAKES) }),
     handshakeMs: start.handshakeMs,
     connection: (socket, guest) => plane.accept(socket, guest),

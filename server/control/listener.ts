@@ -60,7 +60,7 @@ export class Listener {
   readonly #tls: TlsServer | undefined;
   #tlsOptions: TlsOptions | undefined;
   /** Guests whose TLS handshake has begun, by the two ends of their connection. */
-  readonly #shaking = new Map<string, Guest>();
+  readonly #shaking = new Map<string, { readonly guest: Guest; readonly shaken: () => void }>();
   readonly bound: HostPort[] = [];
 
   private constructor(options: ListenerOptions) {
@@ -100,6 +100,7 @@ export class Listener {
   #came(socket: Socket): void {
     const visitor: Visitor = { source: sourceOf(socket.remoteAddress), evict: () => socket.destroy() };
     const guest: Guest = { source: visitor.source, admitted: () => this.#places.leave(visitor) };
+    const heard = (waits: boolean): void => this.#places.heard(visitor, waits);
     this.#sockets.add(socket);
     const late = setTimeout(() => socket.destroy(), this.#options.handshakeMs).unref();
     socket.once('close', () => {
@@ -117,23 +118,32 @@ export class Listener {
       }
       const begin = (): void => {
         clearTimeout(late);
-        this.#begin(socket, guest);
+        heard(false);
+        this.#begin(socket, guest, () => heard(false));
       };
       const { handshakes, places } = this.#options;
       const { source } = guest;
       if (handshakes === undefined) begin();
-      else handshakes.add(places.isKnown(source), { source, alive: () => !socket.destroyed, begin });
+      else {
+        heard(true);
+        handshakes.add(places.isKnown(source), { source, alive: () => !socket.destroyed, begin });
+      }
     });
   }
 
-  #begin(socket: Socket, guest: Guest): void {
+  /** `shaken`: its TLS handshake is done. */
+  #begin(socket: Socket, guest: Guest, shaken: () => void): void {
     if (this.#tls === undefined) {
       this.#options.connection(socket, guest);
       return;
     }
     const ends = endsOf(socket);
-    this.#shaking.set(ends, guest);
-    socket.once('close', () => this.#shaking.delete(ends));
+    const shaking = { guest, shaken };
+    this.#shaking.set(ends, shaking);
+    socket.once('close', () => {
+      // Another connection may have the same ends by now.
+      if (this.#shaking.get(ends) === shaking) this.#shaking.delete(ends);
+    });
     const now = this.#options.tls?.value;
     if (now !== undefined && now !== this.#tlsOptions) this.#tls.setSecureContext(now);
     this.#tlsOptions = now;
@@ -146,11 +156,15 @@ export class Listener {
     const server = createTlsServer({ ...tls, handshakeTimeout: this.#options.handshakeMs });
     server.on('secureConnection', (socket: TLSSocket) => {
       const ends = endsOf(socket);
-      const guest = this.#shaking.get(ends);
+      const shaking = this.#shaking.get(ends);
       this.#shaking.delete(ends);
       const certificate = shownBy(socket);
-      if (guest === undefined) socket.destroy();
-      else this.#options.connection(socket, { ...guest, ...(certificate === undefined ? {} : { certificate }) });
+      if (shaking === undefined) {
+        socket.destroy();
+        return;
+      }
+      shaking.shaken();
+      this.#options.connection(socket, { ...shaking.guest, ...(certificate === undefined ? {} : { certificate }) });
     });
     // Somebody spoke something else than TLS 1.3: the socket is destroyed already.
     server.on('tlsClientError', () => undefined);

@@ -74,7 +74,7 @@ const peer = (more: Partial<Hello> = {}): Hello => hello({ role: 'peer', token: 
 test('peers are examined before they speak Raft', async (t) => {
   const { port, arrivals } = await rig(t);
   const bad = new Raw(t, port).say(peer({ from: 'bad' }));
-  t.like((await bad.got(1))[0], { ok: false, code: 'ERR_DATA_DIR', message: 'another cluster' });
+  t.like((await bad.got(1))[0], { ok: false, code: 'ERR_DATA_DIR', message: 'another\\ncluster' });
   const good = new Raw(t, port).say(peer(), { t: 'raft', message: 'm1' }, { t: 'ping', id: 3 });
   t.deepEqual(
     (await good.got(2)).map((f) => f.t),

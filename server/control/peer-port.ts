@@ -8,6 +8,7 @@ import type { MetadataGroup } from '../metadata/group.js';
 import { RecentAddresses } from './addresses.js';
 import { Credentials } from './auth.js';
 import { PEER_HANDSHAKES, PEER_PLACES } from './bounds.js';
+import { withinDescriptors } from './descriptors.js';
 import { Handshakes } from './handshakes.js';
 import { Listener } from './listener.js';
 import { PeerPlane, type PeerPlaneOptions } from './peer-plane.js';
@@ -47,7 +48,7 @@ export async function openPeerPort({ settings, instance, group, call, log }: Pee
   return await Listener.open({
     addresses: peerListen,
     tls: tls === undefined ? undefined : serverTls(tls, log),
-    places: { ...PEER_PLACES, isKnown: (source) => peers.at(source) || known.has(source) },
+    places: { ...withinDescriptors(PEER_PLACES), isKnown: (source) => peers.at(source) || known.has(source) },
     handshakes: new Handshakes(PEER_HANDSHAKES),
     handshakeMs,
     connection: (socket, guest) => plane.accept(socket, guest),

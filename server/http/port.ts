@@ -16,6 +16,7 @@ import type { Log } from '../log.js';
 import type { HostPort } from '../config/units.js';
 import type { RecentAddresses } from '../control/addresses.js';
 import type { Credentials, Identity } from '../control/auth.js';
+import { withinDescriptors } from '../control/descriptors.js';
 import { Handshakes } from '../control/handshakes.js';
 import { Listener, type Guest, type ListenerOptions } from '../control/listener.js';
 import { identify, type Logins } from '../control/logins.js';
@@ -121,7 +122,7 @@ export class HttpPort {
       addresses,
       option: '--http-listen',
       tls,
-      places: { ...HTTP_PLACES, isKnown: (source) => known.has(source) },
+      places: { ...withinDescriptors(HTTP_PLACES), isKnown: (source) => known.has(source) },
       ...(tls === undefined ? {} : { handshakes: new Handshakes(HTTP_HANDSHAKES) }),
       handshakeMs,
       connection: (socket, guest) => port.#accept(socket, guest),

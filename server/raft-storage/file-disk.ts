@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import { join } from 'node:path';
 import { openRegular, readRegular } from '../../net/regular-file.js';
+import { ownFile } from '../own-file.js';
 import type { Disk, DiskFile } from './disk.js';
 
 const { O_CREAT, O_RDWR, O_TRUNC } = fs.constants;
@@ -68,7 +69,9 @@ export class FileDisk implements Disk {
   read(name: string): Uint8Array | undefined {
     try {
       // Not the Buffer itself: its slice() would share memory where Uint8Array's copies.
-      const { buffer, byteOffset, byteLength } = readRegular(join(this.path, name), FILE_BYTES_MAX);
+      const { buffer, byteOffset, byteLength } = ownFile(join(this.path, name), (path) =>
+        readRegular(path, FILE_BYTES_MAX),
+      );
       return new Uint8Array(buffer, byteOffset, byteLength);
     } catch (error) {
       if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
@@ -77,11 +80,11 @@ export class FileDisk implements Disk {
   }
 
   create(name: string): DiskFile {
-    return new OpenFile(openRegular(join(this.path, name), O_RDWR | O_CREAT | O_TRUNC, FILE_MODE));
+    return new OpenFile(this.#open(name, O_RDWR | O_CREAT | O_TRUNC));
   }
 
   open(name: string): DiskFile {
-    return new OpenFile(openRegular(join(this.path, name), O_RDWR));
+    return new OpenFile(this.#open(name, O_RDWR));
   }
 
   rename(from: string, to: string): void {
@@ -99,13 +102,17 @@ export class FileDisk implements Disk {
   lock(name: string): boolean {
     // Opened without truncation and never removed: a lock file that is replaced would be two files, each locked by one
     // process.
-    const fd = openRegular(join(this.path, name), O_RDWR | O_CREAT, FILE_MODE);
+    const fd = this.#open(name, O_RDWR | O_CREAT);
     if (!this.tryLock(fd)) {
       fs.closeSync(fd);
       return false;
     }
     this.#lock = fd;
     return true;
+  }
+
+  #open(name: string, how: number): number {
+    return ownFile(join(this.path, name), (path) => openRegular(path, how, FILE_MODE));
   }
 
   close(): void {

@@ -2,6 +2,7 @@ import test from 'ava';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { inRepository } from '../../bench/repository.js';
 import { OPTION_NAMES } from '../../server/config/options.js';
 import { farkv } from '../support/cluster.js';
 
@@ -58,7 +59,7 @@ test.serial('wrong usage ends with 2, one line that helps, and nothing on standa
     [['server', '--shards', '0'], /--shards: must be from 1 to 4096/],
     [['server', '--listen', '0.0.0.0:0'], /can be reached from other machines.*--insecure/],
     [['server', '--fabric-listen', '0.0.0.0:0'], /can be reached from other machines/],
-    [['server', '--tls-cert', '/dev/null'], /--tls-key is needed/],
+    [['server', '--tls-cert', inRepository('test/fixtures/tls/server.pem')], /--tls-key is needed/],
     [['server', '--config', '/nonexistent'], /--config: \/nonexistent cannot be read/],
     [['server', '--peers', 'a=127.0.0.1:1,b=127.0.0.1:2'], /--id is needed/],
     [['server', 'extra'], /an argument too many: extra; usage: farkv server/],

@@ -7,7 +7,7 @@ export async function printed(
 ): Promise<{ readonly text: string; readonly code: typeof process.exitCode }> {
   let text = '';
   const streams = [process.stdout, process.stderr];
-  const writes = streams.map((stream) => stream.write);
+  const writes = streams.map((stream) => stream.write.bind(stream));
   const take = ((chunk: string | Uint8Array) => {
     text += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString();
     return true;

@@ -19,7 +19,7 @@ test('a cursor that comes again is seen, however long the round and whatever com
     for (const before of [0, 1, 17]) {
       const cursorOf = (page: number): string => String(page < before ? 10_000 + page : 1 + ((page - before) % round));
       const error = await t.throwsAsync(pages(cursorOf, 0, 10, 10_000));
-      t.true(error.cause instanceof RedisFailure && /goes round/.test(error.cause.message));
+      t.true(error.cause instanceof RedisFailure && error.cause.message.includes('goes round'));
       t.true(
         Number(error.message.slice(5)) <= 3 * (round + before) + 3,
         `${error.message} of ${round} after ${before}`,

@@ -55,10 +55,11 @@ static uint64_t share(const heap_segment *g, bool by_file) {
     return g->used_bytes * SHARES / g->region.bytes;
 }
 
-/* An empty segment keeps its file, as one does that is full. */
+/* An empty segment keeps a file in which others are in use; where none is, it is retired or needed (segment.c). */
 static bool may_go(const table *t, const heap_segment *g, bool by_file) {
     if (g->evacuating || g->large || t->now_ns < g->evacuate_after_ns) return false;
-    return share(g, by_file) <= WORTH_IT && (g->used > 0 || (by_file && g->region.file));
+    return share(g, by_file) <= WORTH_IT &&
+           (g->used > 0 || (by_file && g->region.file && *fkv_file_note(g->region.file) > 0));
 }
 
 static bool comes_before(const heap_segment *a, const heap_segment *b, bool by_file) {
@@ -105,6 +106,11 @@ static bool start(table *t, uint64_t part, bool by_file) {
     return t->evacuating > 0;
 }
 
+void table_files_open(table *t) {
+    for (uint32_t n = 1; n < t->heap_room; n++)
+        if (t->heap[n] && t->heap[n]->region.file) fkv_file_close(t->heap[n]->region.file, false);
+}
+
 bool table_evacuate_start(table *t) { return start(t, PASS_PART, false); }
 bool table_evacuate_many(table *t) { return start(t, SHRINK_PART, true); }
 
@@ -113,7 +119,6 @@ static void cancel(table *t) {
         heap_segment *g = t->heap[n];
         if (!g || !g->evacuating) continue;
         table_heap_hide(t, g, false);
-        if (g->region.file) fkv_file_close(g->region.file, false);
         g->evacuate_after_ns = t->now_ns + RETRY_NS;
     }
     t->evacuating = 0;

@@ -358,6 +358,7 @@ void table_entry_gone(table *t, const fkv_extent *e, uint32_t cls); /* counters,
 /* evacuate.c */
 bool table_evacuate_start(table *t);
 bool table_evacuate_many(table *t);
+void table_files_open(table *t); /* what a pass has left of them takes segments again */
 bool table_evacuate_step(table *t, int *budget);
 
 /* shrink.c */

@@ -48,6 +48,7 @@ static bool waited(const table *t) {
 /* What a pass moves may need a new segment, as large as what the pass has emptied. */
 static void pass_ended(table *t) {
     if (t->shrink_pass_bytes == 0 || t->evacuating) return;
+    table_files_open(t);
     if (t->heap_bytes >= t->shrink_pass_bytes) t->shrink_stuck = free_bytes(t);
     t->shrink_pass_bytes = 0;
 }

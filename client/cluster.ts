@@ -242,7 +242,7 @@ export class Cluster {
     }
     const state = this.#routes.state(event.owner);
     if (state === undefined) return;
-    if (event.type === 'connected') state.connectedBy(event.provider);
+    if (event.type === 'connected') state.connectedBy(event.provider, event.ended);
     else state.failed(event.provider, event.reason);
     this.#settings.onEvent({ type: 'transport', transport: state.report() });
     this.#look();

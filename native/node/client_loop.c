@@ -37,6 +37,8 @@ static napi_value event_object(napi_env env, const session_event *e) {
     if (e->type == SESSION_NOT_OWNER) return binding_set_number(env, o, "shard", e->shard) ? o : NULL;
     if (!binding_set_number(env, o, "owner", e->owner)) return NULL;
     if (!binding_set_text(env, o, "provider", fab_provider_name(e->provider))) return NULL;
+    if (e->type == SESSION_CONNECTED && e->ended != FKV_END_NONE)
+        return binding_set_text(env, o, "ended", fkv_end_name(e->ended)) ? o : NULL;
     if (e->type == SESSION_CONNECTED || e->type == SESSION_SILENT) return o;
     return binding_set_text(env, o, "reason", fkv_status_name(e->reason)) ? o : NULL;
 }

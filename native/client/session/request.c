@@ -240,6 +240,7 @@ static int send_one(session_owner *o, request *r, uint64_t now) {
         o->session->stats.resent++;
     else
         r->first_sent_ns = now;
+    if (!fkv_op_is(r->head.op, FKV_ASIDE)) o->at_owner++;
     r->sent_before = true;
     r->sent_ns = now;
     r->state = REQUEST_SENT;
@@ -256,6 +257,8 @@ void requests_push(session_owner *o) {
     uint64_t now = session_now(s); /* before the first SEND: a lease counts from here */
     while (o->state == OWNER_UP && !list_empty(&o->waiting)) {
         request *r = LIST_OF(o->waiting.next, request, link);
+        /* What is sent aside waits in front, and does not count. The next reply lets the others go on. */
+        if (o->at_owner >= o->quota && !fkv_op_is(r->head.op, FKV_ASIDE)) return;
         if (fkv_op_is(r->head.op, FKV_CHANGES) && !shard_open_window(&s->shard[r->head.shard], r)) {
             list_remove(&r->link);
             r->owner = NULL;

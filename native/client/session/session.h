@@ -63,6 +63,7 @@ typedef struct session_event {
     uint32_t owner, shard; /* shard: NOT_OWNER only */
     fab_provider provider;
     fkv_status reason;
+    fkv_end ended; /* CONNECTED: why the owner itself ended the connection before */
 } session_event;
 
 /* What is told to the layer above. All are set; `ctx` is passed to each. */

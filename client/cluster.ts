@@ -180,13 +180,13 @@ export class Cluster {
       onReady: () => this.#parts?.operations.drain(),
       onEvent: (event) => this.#native(event),
     });
-    const operations = new Operations(
-      native,
-      new ValueMemory(),
+    const operations = new Operations(native, new ValueMemory(), {
+      maxOutstanding,
       maxQueued,
-      (shard) => this.#explain(shard),
-      this.#access,
-    );
+      explain: (shard) => this.#explain(shard),
+      ended: (shard) => this.#routes.ended(shard),
+      access: this.#access,
+    });
     return {
       native,
       operations,

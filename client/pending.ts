@@ -19,6 +19,11 @@ export type Key = NativeKey;
 const STATUS: number = CompletionField.Status;
 const BYTES: number = CompletionField.Bytes;
 
+/** The key in memory that the caller does not change. */
+export function ownKey(key: Key): Key {
+  return key instanceof Uint8Array ? Buffer.from(key) : key;
+}
+
 type Resolve<T> = (value: T) => void;
 type Reject = (reason: unknown) => void;
 
@@ -32,8 +37,9 @@ const capture = (resolve: Resolve<never>, reject: Reject): void => {
 
 export abstract class Pending<T> {
   id = -1;
-  /** Monotonic milliseconds; set when the operation has to wait before it is posted. */
-  deadline = 0;
+  /** Set when the operation has to wait before it is posted (patient-queue.ts). */
+  since = 0;
+  timeoutMs = 0;
   settled = false;
   /** True: the result is handed over in the next turn of the event loop (see operations.ts). */
   later = false;
@@ -63,7 +69,7 @@ export abstract class Pending<T> {
    * Copies what the caller may change once its call has returned: to be called before the operation waits to be posted.
    */
   own(): void {
-    if (this.key instanceof Uint8Array) this.key = Buffer.from(this.key);
+    if (this.key !== undefined) this.key = ownKey(this.key);
   }
 
   /** Gives the operation to the native side. */

@@ -187,6 +187,12 @@ export const mutations = [
       'static void not_on_its_way(request *r) {\n',
       'static void not_on_its_way(request *r) {\n    r->owner->at_owner--;\n',
     ],
+    [
+      "session: time in which the event loop was held is taken for the owner's",
+      quota('time_in_which_the_event_loop_was_held_does_not_count_once'),
+      'uint64_t later = session_put_off(s, &r->held_ns);',
+      'uint64_t later = 0;',
+    ],
   ]),
   ...inFile('native/client/session/owner.c', [
     [

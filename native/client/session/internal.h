@@ -86,7 +86,7 @@ typedef struct request {
     bool sent_before; /* a copy may have reached an owner */
     fkv_status why;   /* the last reason for which it has not ended yet */
     uint32_t refusals;
-    uint64_t first_sent_ns, sent_ns;
+    uint64_t first_sent_ns, sent_ns, held_ns; /* held_ns: session_put_off */
     fkv_request head;
     uint8_t *message; /* head, key, value or fkv_rendezvous; `room` or of malloc */
     uint32_t message_bytes;
@@ -133,6 +133,7 @@ struct session {
     timer_node judge; /* absent.c */
     timer_node watch; /* silent.c */
     bool replicated;
+    uint64_t held_ns; /* session_held, in all */
     uint64_t random;
     session_stats stats;
 };

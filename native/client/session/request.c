@@ -19,7 +19,12 @@ static const uint64_t MS = 1000000;
 
 static void deadline_fired(timer_node *t) {
     request *r = LIST_OF(t, request, deadline);
-    session_cancel(r->session, request_id(r), FKV_TIMEOUT);
+    session *s = r->session;
+    uint64_t later = session_put_off(s, &r->held_ns);
+    if (later)
+        timer_set(&s->timers, t, session_now(s) + later);
+    else
+        session_cancel(s, request_id(r), FKV_TIMEOUT);
 }
 
 static void delay_fired(timer_node *t) { request_queue(LIST_OF(t, request, delay), false); }
@@ -145,6 +150,7 @@ fkv_status request_start(session *s, const session_ask *a, session_owner *pinned
     r->refusals = 0;
     r->why = FKV_TIMEOUT;
     r->first_sent_ns = r->sent_ns = 0;
+    r->held_ns = s->held_ns;
     r->done = a->done;
     r->user = a->user;
     s->outstanding++;

@@ -1,5 +1,5 @@
 /* session_quota_test.c: how many requests a client leaves at an owner, which says in its welcome how many it allows; what
- * a client is told of connections that an owner ended. */
+ * a client is told of connections that an owner ended; and time in which the program held the event loop. */
 #include "../../client/session/internal.h"
 #include "guest_steps.h"
 
@@ -107,11 +107,36 @@ TEST(a_client_learns_why_its_owner_ended_the_connection_before) {
     down();
 }
 
+/* Nothing could come in that time. */
+TEST(time_in_which_the_event_loop_was_held_does_not_count_once) {
+    outcome put, get;
+    up_with_quota(0);
+    p->silent = true;
+    guest_ask(&c, FKV_OP_PUT, "alpha", "one", 50, &put);
+    p->by_hand = true;
+    guest_start(&c, "beta", 50, &get);
+    puppet_pass(p, 200 * MS);
+    session_held(c.s, 200 * MS);
+    guest_settle(&c);
+    CHECK(!put.done && !get.done);
+    session_held(c.s, 200 * MS);
+    pass(190, NULL);
+    CHECK(!put.done && !get.done);
+    pass(20, NULL);
+    CHECK(put.done && get.done);
+    CHECK(put.status == FKV_STALE_SEQUENCE && get.status == FKV_TIMEOUT);
+    guest_ask(&c, FKV_OP_PUT, "alpha", "two", 50, &put);
+    pass(60, NULL);
+    CHECK(put.done); /* what was held before it began is nothing to it */
+    down();
+}
+
 int main(int argc, char **argv) {
     RUN(no_more_requests_are_at_an_owner_than_its_welcome_allows);
     RUN(an_owner_that_names_no_quota_gets_all);
     RUN(a_request_that_was_given_up_counts_until_its_reply_has_come);
     RUN(what_a_client_asks_for_itself_is_sent_beyond_the_quota);
     RUN(a_client_learns_why_its_owner_ended_the_connection_before);
+    RUN(time_in_which_the_event_loop_was_held_does_not_count_once);
     return check_end(argc, argv);
 }

@@ -147,7 +147,10 @@ TEST(layouts_of_more_shards_than_the_quota_allows_requests_do_not_end_a_client) 
     uint64_t asked = requests_of(FKV_OP_LAYOUT);
     for (uint32_t i = 1; i < RIG_SHARDS; i++) layout[i] = ask_layout(&c, i);
     uint64_t put = raw_put_begin(&c, "k", "v", 1);
-    while (requests_of(FKV_OP_LAYOUT) < asked + RIG_SHARDS - 1 || requests_of(FKV_OP_PUT) < 1) raw_poll(&c);
+    while (requests_of(FKV_OP_LAYOUT) < asked + RIG_SHARDS - 1 || requests_of(FKV_OP_PUT) < 1) {
+        raw_poll(&c);
+        CHECK(!c.gone);
+    }
     raw_release_kept(&c);
     for (uint32_t i = 1; i < RIG_SHARDS; i++) CHECK_EQ(raw_end(&c, layout[i]), FKV_OK);
     CHECK_EQ(raw_end(&c, put), FKV_OK);

@@ -9,7 +9,12 @@ import { ownSignal } from './abort-watch.js';
 import { argumentError } from './errors.js';
 
 export interface ReadOptions {
-  /** Milliseconds; 1 to 2^31 - 1. By default the client's. */
+  /**
+   * Milliseconds; 1 to 2^31 - 1. By default the client's. It counts from when the operation is handed over: in a batch
+   * for each key by itself. Behind `maxOutstanding` others a call waits, and is not timed while servers answer this
+   * client; after timeoutMs without an answer it ends with ERR_TIMEOUT, without effect. Time in which the program holds
+   * the event loop for long does not count. To bound a call from its beginning: `signal: AbortSignal.timeout(ms)`.
+   */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }

@@ -1,24 +1,24 @@
 /**
  * getMany and getManyInto: one crossing into the native side for up to CHUNK keys; what was not answered at once are
- * operations of one batch.
+ * operations of one batch. A long batch is handed over in pieces, as there is room (batch-line.ts) and time (turn.ts).
  *
  * Values of a getMany lie side by side in memory of its own, whose size follows the values seen lately, or in the slabs
  * of a drain; a value that does not fit is read once more by itself. Those of a getManyInto lie in the caller's memory.
  *
  * Who says where a value lies: the native side, for what it answered at once, by the record's Offset and by nothing
- * else (completion.ts). What comes later is laid behind that by this file, and the crossings are over by then: no two
- * authors write to the same bytes.
+ * else (completion.ts). What comes later is laid behind that: of one memory, bytes are handed out by this file alone,
+ * from `used` on, and a crossing is over before anything else is.
  *
  * The caller's array is copied first: an element may be a getter that throws, and within the crossing that would leave
  * operations posted that nobody waits for. What the caller does to it later changes nothing.
  */
 import { CompletionField, NO_VALUE, PENDING_STATUS, type NativeClient } from '../native/native-client.js';
-import { Batch, type BatchFailure } from './batch.js';
-import { COMPLETION_WORDS, offsetIn, present, valueIn, type Completion } from './completion.js';
-import { asFarkvError, FarkvError, Status, statusError } from './errors.js';
+import { Batch, Failures } from './batch.js';
+import { COMPLETION_WORDS, offsetIn, present, valueIn } from './completion.js';
+import { Status, statusError } from './errors.js';
 import { KeyText } from './key-text.js';
 import type { Limits, Operations } from './operations.js';
-import { PendingRead, tooSmall, type Key } from './pending.js';
+import { abortError, ownKey, PendingRead, tooSmall, type Key } from './pending.js';
 import { sharedMemory } from './value-memory.js';
 import type { ValueReader } from './value-reader.js';
 
@@ -27,31 +27,22 @@ const STATUS: number = CompletionField.Status;
 const BYTES: number = CompletionField.Bytes;
 
 const CHUNK = 1024;
+/** Of a chunk, however large its values are. */
+const CHUNK_MIN = 16;
 const MEMORY_MAX = 8 << 20;
 /** In the place of an offset: there is no such key. */
 export const ABSENT = NO_VALUE;
 /** So many bytes of a target are used at most, so that every offset in it is below ABSENT. */
 const TARGET_MAX = ABSENT - 1;
 
-/**
- * One crossing: these keys, the first of which is number `from` of the call; the values that are answered at once are
- * laid into `memory` from `begin` on.
- */
-interface Crossing {
-  readonly space: number;
-  readonly keys: readonly Key[];
-  readonly from: number;
-  readonly memory: Buffer;
-  readonly begin: number;
-  readonly limits: Limits;
-}
-
-/** What becomes of the values of one crossing; i is a key's number in it. */
+/** What becomes of the values of a call; i is a key's number in it. */
 interface Sink {
-  /**
-   * A value that was answered at once: its record is words[at ...], and it ends before `end` of the crossing's memory.
-   */
-  atOnce(i: number, end: number, words: Uint32Array, at: number): void;
+  /** Where a crossing is to write, and from where on. */
+  target(keys: number): { readonly memory: Buffer; readonly begin: number };
+  /** The crossing has written up to `end`. */
+  written(end: number): void;
+  /** A value that was answered at once: its record is words[at ...], and it ends before `end` of the target. */
+  atOnce(i: number, memory: Buffer, end: number, words: Uint32Array, at: number): void;
   /** A value that came later. */
   later(i: number, bytes: Buffer, words: Uint32Array, at: number): void;
   /** What `later` is given goes on being referred to. */
@@ -65,10 +56,23 @@ interface Sink {
   single(i: number, id: number): Promise<unknown>;
 }
 
-/** How the keys of one call end that did not at once. */
-interface Ends {
-  readonly failures: BatchFailure[];
-  readonly waits: Promise<unknown>[];
+/** What a batch waits for: that others end, its next turn of the event loop, or nothing. */
+type Lack = 'room' | 'time' | 'nothing';
+
+/** One call, and how far it is. */
+interface Call {
+  readonly space: number;
+  readonly keys: Key[];
+  readonly limits: Limits;
+  readonly sink: Sink;
+  readonly batch: Batch;
+  readonly failures: Failures;
+  /** Keys that end by themselves. */
+  readonly singles: Promise<unknown>[];
+  /** The first key that was not handed over. */
+  next: number;
+  /** The last crossing found no room for some of its keys. */
+  refused: boolean;
 }
 
 export class BatchReads {
@@ -78,6 +82,8 @@ export class BatchReads {
   #usual = 256;
   /** The last batch was answered at once, at least in part: its values want memory before they are asked for. */
   #atOnce = true;
+  /** There was a batch before. */
+  #crossed = false;
   /** Records of one crossing, and whether they are being read: a codec may call the client meanwhile. */
   readonly #records = new Uint32Array(CHUNK * COMPLETION_WORDS);
   readonly #text = new KeyText(CHUNK);
@@ -95,31 +101,29 @@ export class BatchReads {
     reader: ValueReader<T>,
     limits: Limits,
   ): Promise<(T | undefined)[]> {
-    if (this.#operations.closed) throw statusError(Status.closed);
     const keys = given.slice();
     const results = new Array<T | undefined>(keys.length).fill(undefined);
-    const ends: Ends = { failures: [], waits: [] };
-    for (let from = 0; from < keys.length; from += CHUNK) {
-      const chunk = from === 0 && keys.length <= CHUNK ? keys : keys.slice(from, from + CHUNK);
-      const expected = Math.ceil(chunk.length * this.#usual * 1.25) + 1024;
-      const memory = sharedMemory(this.#atOnce ? Math.min(MEMORY_MAX, expected) : 0);
-      const set = (i: number, value: T | undefined): void => {
-        results[from + i] = value;
-      };
-      const sink: Sink = {
-        keeps: !reader.copies,
-        atOnce: (i, end, words, at) => set(i, reader.read(present(valueIn(memory, end, words, at)), words, at)),
-        later: (i, bytes, words, at) => set(i, reader.read(bytes, words, at)),
-        again: (i) => this.#operations.read(space, chunk[i] ?? '', reader, limits).then((value) => set(i, value)),
-        single: (i, id) =>
-          this.#operations
-            .adopt(new PendingRead(space, chunk[i] ?? '', reader), id, limits)
-            .then((value) => set(i, value)),
-      };
-      this.#post({ space, keys: chunk, from, memory, begin: 0, limits }, sink, ends);
-    }
-    if (ends.waits.length > 0) await Promise.all(ends.waits);
-    if (ends.failures.length > 0) throw batchError(ends.failures, keys.length);
+    const set = (i: number, value: T | undefined): void => {
+      results[i] = value;
+    };
+    const call = this.#call(space, keys, limits, {
+      keeps: !reader.copies,
+      target: (count) => {
+        const expected = Math.ceil(count * this.#usual * 1.25) + 1024;
+        return { memory: sharedMemory(this.#atOnce ? Math.min(MEMORY_MAX, expected) : 0), begin: 0 };
+      },
+      written: () => undefined,
+      atOnce: (i, memory, end, words, at) => set(i, reader.read(present(valueIn(memory, end, words, at)), words, at)),
+      later: (i, bytes, words, at) => set(i, reader.read(bytes, words, at)),
+      again: (i) => this.#operations.read(space, keys[i] ?? '', reader, limits).then((value) => set(i, value)),
+      single: (i, id) =>
+        this.#operations
+          .adopt(new PendingRead(space, keys[i] ?? '', reader), id, limits)
+          .then((value) => set(i, value)),
+    });
+    const rest = this.#finish(call);
+    if (rest !== undefined) await rest;
+    if (call.failures.length > 0) throw call.failures.error(keys.length);
     return results;
   }
 
@@ -135,10 +139,8 @@ export class BatchReads {
     spans: Uint32Array,
     limits: Limits,
   ): number | Promise<number> {
-    if (this.#operations.closed) throw statusError(Status.closed);
     const keys = given.slice();
     const memory = target.length > TARGET_MAX ? target.subarray(0, TARGET_MAX) : target;
-    const ends: Ends = { failures: [], waits: [] };
     /** Where the values end that lie in `memory`. */
     let used = 0;
     /** Bytes of all values, and whether some of them did not fit. */
@@ -158,58 +160,129 @@ export class BatchReads {
       used += value.length;
     };
     spans.fill(ABSENT, 0, 2 * keys.length);
-    for (let from = 0; from < keys.length; from += CHUNK) {
-      const chunk = from === 0 && keys.length <= CHUNK ? keys : keys.slice(from, from + CHUNK);
-      const sink: Sink = {
-        keeps: false,
-        atOnce: (i, end, words, at) => {
-          const length = words[at + BYTES] ?? 0;
-          needed += length;
-          place(from + i, offsetIn(end, words, at), length);
-        },
-        later: (i, bytes) => append(from + i, bytes),
-        again: (i, bytes) => {
-          if (bytes === undefined)
-            return this.#operations
-              .read(space, chunk[i] ?? '', asBytes, limits)
-              .then((value) => append(from + i, value));
-          needed += bytes;
-          short = true;
-          return undefined;
-        },
-        single: (i, id) =>
-          this.#operations
-            .adopt(new PendingRead(space, chunk[i] ?? '', asBytes), id, limits)
-            .then((value) => append(from + i, value)),
-      };
-      used = this.#post({ space, keys: chunk, from, memory, begin: used, limits }, sink, ends);
-    }
+    const call = this.#call(space, keys, limits, {
+      keeps: false,
+      target: () => ({ memory, begin: used }),
+      written: (end) => {
+        used = end;
+      },
+      atOnce: (i, _, end, words, at) => {
+        const length = words[at + BYTES] ?? 0;
+        needed += length;
+        place(i, offsetIn(end, words, at), length);
+      },
+      later: (i, bytes) => append(i, bytes),
+      again: (i, bytes) => {
+        if (bytes === undefined)
+          return this.#operations.read(space, keys[i] ?? '', asBytes, limits).then((value) => append(i, value));
+        needed += bytes;
+        short = true;
+        return undefined;
+      },
+      single: (i, id) =>
+        this.#operations
+          .adopt(new PendingRead(space, keys[i] ?? '', asBytes), id, limits)
+          .then((value) => append(i, value)),
+    });
     const end = (): number => {
       for (let i = 0; i < keys.length; i++) if (spans[2 * i] === ABSENT) spans[2 * i + 1] = 0;
-      if (ends.failures.length > 0) throw batchError(ends.failures, keys.length);
+      if (call.failures.length > 0) throw call.failures.error(keys.length);
       if (short) throw tooSmall(needed, memory.length);
       return used;
     };
-    return ends.waits.length === 0 ? end() : Promise.all(ends.waits).then(end);
+    const rest = this.#finish(call);
+    return rest === undefined ? end() : rest.then(end);
   }
 
-  /** Gives where the values end that were answered at once. */
-  #post(crossing: Crossing, sink: Sink, ends: Ends): number {
+  #call(space: number, keys: Key[], limits: Limits, sink: Sink): Call {
+    if (this.#operations.closed) throw statusError(Status.closed);
+    const failures = new Failures();
+    const { reads } = this.#operations;
+    const batch = new Batch(space, reads, failures, (i, status, completion) => {
+      if (status === Status.notFound) return;
+      if (status !== Status.ok && !completion.large) throw failures.share(status, () => statusError(status));
+      sink.later(i, present(completion.value(sink.keeps)), completion.words, completion.at);
+    });
+    return { space, keys, limits, sink, batch, failures, singles: [], next: 0, refused: false };
+  }
+
+  /** Hands keys over while there is room and time; answers with what the rest waits for. */
+  #advance(call: Call): Lack {
+    const { reads, turn } = this.#operations;
+    const { keys } = call;
+    while (call.next < keys.length) {
+      if (call.refused) return 'room';
+      if (call.next > 0 && turn.over) return 'time';
+      // What is answered at once takes no place.
+      const room = this.#crossed && this.#atOnce ? CHUNK : reads.free;
+      if (room < 1) return 'room';
+      const from = call.next;
+      const count = Math.min(this.#chunk(), room, keys.length - from);
+      this.#post(call, from, count === keys.length ? keys : keys.slice(from, from + count));
+      call.next = from + count;
+    }
+    return 'nothing';
+  }
+
+  /** So many keys as have values for the memory of one crossing. */
+  #chunk(): number {
+    return Math.max(CHUNK_MIN, Math.min(CHUNK, Math.floor(MEMORY_MAX / (1.25 * this.#usual))));
+  }
+
+  /** undefined: all has ended; else resolves when it has, and hands over piece by piece what is left. */
+  #finish(call: Call): Promise<unknown> | undefined {
+    const lack = this.#advance(call);
+    return lack === 'nothing' ? this.#ends(call) : this.#rest(call, lack);
+  }
+
+  async #rest(call: Call, first: Lack): Promise<void> {
+    const { reads, turn } = this.#operations;
+    const { keys, limits } = call;
+    const since = this.#operations.clock;
+    // Of the first piece the caller may use its memory again once the call has returned.
+    for (let i = call.next; i < Math.min(keys.length, CHUNK); i++) keys[i] = ownKey(keys[i] ?? '');
+    try {
+      for (let lack = first; lack !== 'nothing'; lack = this.#advance(call)) {
+        if (lack === 'room') {
+          await reads.room(since, limits);
+        } else {
+          reads.wake();
+          await turn.next();
+        }
+        call.refused = false;
+        if (this.#operations.closed) throw statusError(Status.closed);
+        if (limits.signal?.aborted === true) throw abortError(limits.signal);
+      }
+    } catch (error) {
+      call.failures.addAll(call.next, keys.length, error);
+    }
+    reads.wake();
+    await this.#ends(call);
+  }
+
+  /** undefined: all that was handed over has ended. */
+  #ends({ batch, singles }: Call): Promise<unknown> | undefined {
+    const ended = batch.ended();
+    if (singles.length === 0) return ended;
+    return ended === undefined ? Promise.all(singles) : Promise.all([ended, ...singles]);
+  }
+
+  #post(call: Call, from: number, keys: readonly Key[]): void {
     const own = !this.#reading;
-    const records = own ? this.#records : new Uint32Array(crossing.keys.length * COMPLETION_WORDS);
+    const records = own ? this.#records : new Uint32Array(keys.length * COMPLETION_WORDS);
     this.#reading = true;
     try {
-      return this.#answers(crossing, sink, records, ends);
+      this.#cross(call, from, keys, records);
     } finally {
       if (own) this.#reading = false;
     }
   }
 
-  #answers(crossing: Crossing, sink: Sink, records: Uint32Array, ends: Ends): number {
-    const { space, keys, from, memory, begin, limits } = crossing;
+  #cross(call: Call, from: number, keys: readonly Key[], records: Uint32Array): void {
+    const { space, limits, sink, failures } = call;
+    const { memory, begin } = sink.target(keys.length);
     const later = (i: number, wait: Promise<unknown> | undefined): void => {
-      if (wait !== undefined)
-        ends.waits.push(wait.catch((error: unknown) => ends.failures.push({ index: from + i, error })));
+      if (wait !== undefined) call.singles.push(wait.catch((error: unknown) => failures.add(from + i, error)));
     };
     const pending = this.#native.getMany(
       space,
@@ -223,16 +296,22 @@ export class BatchReads {
     );
     // Before a codec may call the client: the next call writes `info` anew.
     const end = this.#native.info[BYTES] ?? 0;
-    if (pending > 0 && limits.signal === undefined) this.#adopt(crossing, records, sink, ends);
-    else if (pending > 0) forPending(records, keys.length, (i, id) => later(i, sink.single(i, id)));
+    sink.written(end);
+    // Before anything else is done with the answers: a codec may call the client, which may then drain.
+    if (pending > 0 && limits.signal === undefined)
+      forPending(records, keys.length, (i, id) =>
+        this.#operations.adoptOne(call.batch.operation(from + i, keys[i] ?? ''), id),
+      );
+    else if (pending > 0) forPending(records, keys.length, (i, id) => later(i, sink.single(from + i, id)));
+    this.#crossed = true;
     const all = pending === keys.length;
     if (memory.length > 0 || !all) this.#atOnce = !all;
-    if (all) return end;
+    if (all) return;
     let bytes = 0;
     let values = 0;
     for (let i = 0; i < keys.length; i++) {
       const at = i * COMPLETION_WORDS;
-      const status = records[at + STATUS];
+      const status = records[at + STATUS] ?? -1;
       if (status === PENDING_STATUS || status === Status.notFound) continue;
       const length = records[at + BYTES] ?? 0;
       if (status === Status.ok || status === Status.bufferTooSmall) {
@@ -241,29 +320,18 @@ export class BatchReads {
       }
       if (status === Status.ok) {
         try {
-          sink.atOnce(i, end, records, at);
+          sink.atOnce(from + i, memory, end, records, at);
         } catch (error) {
-          ends.failures.push({ index: from + i, error });
+          failures.add(from + i, error);
         }
       } else if (status === Status.bufferTooSmall || status === Status.busy) {
-        later(i, sink.again(i, status === Status.busy ? undefined : length));
+        call.refused ||= status === Status.busy;
+        later(i, sink.again(from + i, status === Status.busy ? undefined : length));
       } else {
-        ends.failures.push({ index: from + i, error: this.#operations.failure(status ?? -1, space, keys[i] ?? '') });
+        failures.add(from + i, this.#operations.sharedFailure(failures, status, space, keys[i] ?? ''));
       }
     }
     if (values > 0) this.#usual += (bytes / values - this.#usual) / 4;
-    return end;
-  }
-
-  /** Before anything else is done with the answers: a codec may call the client, which may then drain. */
-  #adopt({ space, keys, from }: Crossing, records: Uint32Array, sink: Sink, ends: Ends): void {
-    const batch = new Batch(space, keys, (i, status, completion) => take(sink, i, status, completion));
-    forPending(records, keys.length, (i, id) => this.#operations.adoptOne(batch.operation(i), id));
-    ends.waits.push(
-      batch
-        .ended()
-        .then(() => ends.failures.push(...batch.failures.map(({ index, error }) => ({ index: from + index, error })))),
-    );
   }
 }
 
@@ -274,26 +342,4 @@ function forPending(records: Uint32Array, keys: number, run: (i: number, id: num
   }
 }
 
-/** A completion of a batch's GET. */
-function take(sink: Sink, i: number, status: number, completion: Completion): void {
-  if (status === Status.notFound) return;
-  if (status !== Status.ok && !completion.large) throw statusError(status);
-  sink.later(i, present(completion.value(sink.keeps)), completion.words, completion.at);
-}
-
 const asBytes: ValueReader<Buffer> = { copies: false, read: (bytes) => bytes };
-
-/** The cause of a batch's error: `errors[i]` is that of the key, or item, with the number `indexes[i]`. */
-export interface BatchFailures extends AggregateError {
-  readonly indexes: readonly number[];
-}
-
-/** One error for a batch: the code of the first key's that failed, all of them in its cause. */
-export function batchError(failures: readonly BatchFailure[], keys: number): FarkvError {
-  const sorted = [...failures].sort((a, b) => a.index - b.index);
-  const errors = sorted.map(({ error }) => asFarkvError(error));
-  const [first] = errors;
-  const { code, message: text } = asFarkvError(first, 'ERR_INTERNAL');
-  const cause: BatchFailures = Object.assign(new AggregateError(errors), { indexes: sorted.map(({ index }) => index) });
-  return new FarkvError(code, `${errors.length} of ${keys} keys failed; the first: ${text}`, { cause });
-}

@@ -1,4 +1,4 @@
-import type { BatchFailures } from './batch-reads.js';
+import type { BatchFailures } from './batch.js';
 import test from 'ava';
 import { setImmediate as turn } from 'node:timers/promises';
 import { ABSENT } from './batch-reads.js';
@@ -127,8 +127,8 @@ test('a codec of the program may call putMany while a putMany is under way', asy
     id: 20,
     name: 'nested',
     encode: (value) => {
-      // The first that is encoded again, because there was no room for it.
-      if (++encoded === 11) {
+      // By the first that has found no room.
+      if (++encoded === 5) {
         native.maxOutstanding = 100;
         inner.push(kv.putMany(Array.from({ length: 10 }, (_, i) => ({ key: `inner${i}`, value: 'inner' }))));
       }

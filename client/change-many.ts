@@ -1,15 +1,16 @@
 /**
- * putMany and deleteMany: plain items cross together (batch-changes.ts); those with a time to live or flags, those that
- * a signal may end, and those for which there is no room go the way of a put or delete, in order.
+ * What putMany and deleteMany change, piece by piece: items are checked and encoded when there is room for them
+ * (batch-changes.ts). Plain items cross together; a piece in which some have a time to live or flags, or of a call that
+ * a signal may end, goes the way of a put or delete for each, in order.
  */
 import { checkItems, checkKeys, type ReadOptions, type WriteOptions } from './arguments.js';
-import type { BatchFailure } from './batch.js';
-import type { PutBatch } from './batch-changes.js';
-import { batchError } from './batch-reads.js';
+import { Failures } from './batch.js';
+import type { Piece, Pieces } from './batch-changes.js';
 import { encodeWith, type Codec } from './codec.js';
 import { argumentError } from './errors.js';
 import type { Limits } from './operations.js';
 import type { Key } from './pending.js';
+import type { Turn } from './turn.js';
 
 /** One item of putMany. */
 export interface PutItem<In> {
@@ -22,39 +23,130 @@ export interface PutItem<In> {
 /** How items are put. */
 export interface PutWays<In> {
   readonly codec: Codec<In, unknown>;
-  /** In one crossing; `single` is called for each that is to go alone. */
-  readonly together: (batch: PutBatch, single: (i: number) => void) => Promise<BatchFailure[]>;
+  readonly turn: Turn;
+  readonly together: (pieces: Pieces) => Promise<void>;
   readonly alone: (key: Key, value: In, options: WriteOptions) => Promise<void>;
 }
 
-/** Rejects when one failed, after all have ended. */
+/** Bytes of values that are encoded for one piece, about. */
+const PIECE_BYTES = 4 << 20;
+/** So many are encoded between two looks at the clock. */
+const STRIDE = 32;
+
+/** Rejects when one failed, after all have ended; an iterable that throws ends the call with what it threw. */
 export async function putItems<In>(items: Iterable<PutItem<In>>, limits: Limits, ways: PutWays<In>): Promise<void> {
   checkItems(items);
-  const all = Array.isArray(items) ? (items as readonly PutItem<In>[]) : [...items];
-  const failures: BatchFailure[] = [];
-  const singles: Promise<unknown>[] = [];
-  const single = (index: number): void => {
-    const item = all[index];
-    if (typeof item !== 'object' || (item as unknown) === null)
-      throw argumentError('putMany takes objects { key, value }');
-    const put = ways.alone(item.key, item.value, { ...limitsOf(limits), ...storedOf(item) });
-    singles.push(put.catch((error: unknown) => failures.push({ index, error })));
-  };
-  if (limits.signal === undefined && all.every(isPlain)) {
-    const { keys, values, places } = encodeAll(ways.codec, all, failures);
-    const batch = ways.together({ keys, values }, (i) => single(places[i] ?? -1));
-    for (const { index, error } of await batch) failures.push({ index: places[index] ?? -1, error });
-  } else {
-    for (let i = 0; i < all.length; i++) single(i);
+  const pieces = new PutPieces(items, limits, ways);
+  await ways.together(pieces);
+  if (pieces.failures.length > 0) throw pieces.failures.error(pieces.items);
+}
+
+class PutPieces<In> implements Pieces {
+  readonly failures = new Failures();
+  /** All, where they are in an array; else as many as were taken. */
+  items = 0;
+  readonly #array: readonly PutItem<In>[] | undefined;
+  readonly #iterator: Iterator<PutItem<In>> | undefined;
+  /** Of an iterable: what was taken out of it and did not go into the last piece. */
+  #over: PutItem<In>[] = [];
+  /** The number of the next item. */
+  #next = 0;
+  readonly #limits: Limits;
+  readonly #ways: PutWays<In>;
+
+  constructor(items: Iterable<PutItem<In>>, limits: Limits, ways: PutWays<In>) {
+    this.#limits = limits;
+    this.#ways = ways;
+    // What the caller does to its array later changes nothing.
+    if (Array.isArray(items)) this.#array = (items as readonly PutItem<In>[]).slice();
+    else this.#iterator = items[Symbol.iterator]();
+    this.items = this.#array?.length ?? 0;
   }
-  await Promise.all(singles);
-  if (failures.length > 0) throw batchError(failures, all.length);
+
+  next(most: number): Piece | undefined {
+    const items = this.#take(most);
+    if (items.length === 0) return undefined;
+    const first = this.#next;
+    if (this.#limits.signal !== undefined || !this.#arePlain(items)) {
+      this.#next += items.length;
+      return { keys: [], values: [], places: [], alone: () => this.#alone(items, first) };
+    }
+    const keys: Key[] = [];
+    const values: Uint8Array[] = [];
+    const places: number[] = [];
+    let bytes = 0;
+    let i = 0;
+    for (const { key, value } of items) {
+      try {
+        const encoded = encodeWith(this.#ways.codec, value);
+        values.push(encoded);
+        keys.push(key);
+        places.push(first + i);
+        bytes += encoded.length;
+      } catch (error) {
+        this.failures.add(first + i, error);
+      }
+      i++;
+      // The first piece is whole: its bytes are the caller's.
+      if (first > 0 && (bytes >= PIECE_BYTES || (i % STRIDE === 0 && this.#ways.turn.over))) break;
+    }
+    this.#next += i;
+    if (this.#array === undefined) this.#over = items.slice(i);
+    return { keys, values, places };
+  }
+
+  get done(): boolean {
+    return this.#array !== undefined && this.#next >= this.#array.length;
+  }
+
+  fail(error: unknown): void {
+    if (this.#array === undefined) {
+      this.failures.addAll(this.#next, this.#next + this.#over.length, error);
+      this.#iterator?.return?.();
+    } else {
+      this.failures.addAll(this.#next, this.#array.length, error);
+    }
+  }
+
+  #arePlain(items: readonly PutItem<In>[]): boolean {
+    try {
+      let plain = true;
+      // Not `every`, which passes over holes.
+      for (const item of items) plain = isPlain(item) && plain;
+      return plain;
+    } catch (error) {
+      this.#iterator?.return?.();
+      throw error;
+    }
+  }
+
+  #take(most: number): PutItem<In>[] {
+    if (this.#array !== undefined) return this.#array.slice(this.#next, this.#next + most);
+    const items = this.#over.splice(0, most);
+    while (items.length < most) {
+      const result = this.#iterator?.next();
+      if (result === undefined || result.done === true) break;
+      items.push(result.value);
+      this.items++;
+    }
+    return items;
+  }
+
+  #alone(items: readonly PutItem<In>[], first: number): Promise<unknown> {
+    return Promise.all(
+      items.map((item, i) =>
+        this.#ways
+          .alone(item.key, item.value, { ...limitsOf(this.#limits), ...storedOf(item) })
+          .catch((error: unknown) => this.failures.add(first + i, error)),
+      ),
+    );
+  }
 }
 
 /** How keys are deleted. */
 export interface DeleteWays {
-  /** In one crossing; `found` is called for each that was there, `single` for each that is to go alone. */
-  readonly together: (keys: readonly Key[], found: () => void, single: (i: number) => void) => Promise<BatchFailure[]>;
+  /** `found` is called for each that was there. */
+  readonly together: (pieces: Pieces, found: () => void) => Promise<void>;
   readonly alone: (key: Key, options: ReadOptions) => Promise<boolean>;
 }
 
@@ -62,42 +154,40 @@ export interface DeleteWays {
 export async function deleteKeys(given: readonly Key[], limits: Limits, ways: DeleteWays): Promise<number> {
   checkKeys(given);
   const keys = given.slice();
-  const failures: BatchFailure[] = [];
-  const singles: Promise<unknown>[] = [];
   let deleted = 0;
   const found = (): void => {
     deleted++;
   };
-  const single = (index: number): void => {
-    const ended = ways.alone(keys[index] ?? '', limitsOf(limits)).then((was) => (was ? found() : undefined));
-    singles.push(ended.catch((error: unknown) => failures.push({ index, error })));
+  const failures = new Failures();
+  let next = 0;
+  const alone = (from: number, end: number): Promise<unknown> =>
+    Promise.all(
+      keys.slice(from, end).map((key, i) =>
+        ways
+          .alone(key, limitsOf(limits))
+          .then((was) => (was ? found() : undefined))
+          .catch((error: unknown) => failures.add(from + i, error)),
+      ),
+    );
+  const pieces: Pieces = {
+    failures,
+    get done() {
+      return next >= keys.length;
+    },
+    next: (most) => {
+      if (next >= keys.length) return undefined;
+      const from = next;
+      next = Math.min(keys.length, from + most);
+      const end = next;
+      const piece = keys.slice(from, end);
+      if (limits.signal !== undefined) return { keys: [], values: [], places: [], alone: () => alone(from, end) };
+      return { keys: piece, values: [], places: piece.map((_, i) => from + i) };
+    },
+    fail: (error) => failures.addAll(next, keys.length, error),
   };
-  if (limits.signal === undefined) failures.push(...(await ways.together(keys, found, single)));
-  else for (let i = 0; i < keys.length; i++) single(i);
-  await Promise.all(singles);
-  if (failures.length > 0) throw batchError(failures, keys.length);
+  await ways.together(pieces, found);
+  if (failures.length > 0) throw failures.error(keys.length);
   return deleted;
-}
-
-/** What cannot be encoded is a failure; places[i] is the item of keys[i]. */
-function encodeAll<In>(
-  codec: Codec<In, unknown>,
-  items: readonly PutItem<In>[],
-  failures: BatchFailure[],
-): { keys: Key[]; values: Uint8Array[]; places: number[] } {
-  const keys: Key[] = [];
-  const values: Uint8Array[] = [];
-  const places: number[] = [];
-  for (const [index, { key, value }] of items.entries()) {
-    try {
-      values.push(encodeWith(codec, value));
-      keys.push(key);
-      places.push(index);
-    } catch (error) {
-      failures.push({ index, error });
-    }
-  }
-  return { keys, values, places };
 }
 
 /** True if the item has only `key` and `value`. Throws if it is not an object. */

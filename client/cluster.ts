@@ -188,13 +188,13 @@ export class Cluster {
       onReady: () => this.#parts?.operations.drain(),
       onEvent: (event) => this.#native(event),
     });
-    const operations = new Operations(
-      native,
-      new ValueMemory(),
+    const operations = new Operations(native, new ValueMemory(), {
+      maxOutstanding,
       maxQueued,
-      (shard) => this.#explain(shard),
-      this.#access,
-    );
+      explain: (shard) => this.#explain(shard),
+      ended: (shard) => this.#routes.ended(shard),
+      access: this.#access,
+    });
     return {
       native,
       operations,
@@ -253,7 +253,7 @@ export class Cluster {
     else if (event.type === 'connected') this.#refusedTicket.accepted();
     const state = this.#routes.state(event.owner);
     if (state === undefined) return;
-    if (event.type === 'connected') state.connectedBy(event.provider);
+    if (event.type === 'connected') state.connectedBy(event.provider, event.ended);
     else state.failed(event.provider, event.reason);
     this.#settings.onEvent({ type: 'transport', transport: state.report() });
     this.#look();

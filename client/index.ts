@@ -1,6 +1,7 @@
 /** farkv's client SDK: what `import ... from 'farkv'` gives. */
 export { connect } from './connect.js';
-export { ABSENT, type BatchFailures } from './batch-reads.js';
+export { ABSENT } from './batch-reads.js';
+export type { BatchFailures } from './batch.js';
 export type { CallMessage } from './call-channel.js';
 export { Client } from './client.js';
 export { bufferCodec, msgpackCodec, type BufferValue, type Codec } from './codec.js';

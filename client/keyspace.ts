@@ -131,7 +131,11 @@ export class Keyspace<In, Out = In> {
     });
   }
 
-  /** The values of many keys, in their order. Rejects when a key failed, after all have ended: see BatchFailures. */
+  /**
+   * The values of many keys, in their order. Rejects when a key failed, after all have ended: see BatchFailures. There may
+   * be any number: they are asked for as there is room, and the event loop turns meanwhile. Of keys that are bytes, those
+   * behind the first 1,024 must stay as they are until the call has ended.
+   */
   async getMany(keys: readonly Key[], options?: ReadOptions): Promise<(Out | undefined)[]> {
     return await guarded(() => {
       checkKeys(keys);
@@ -146,9 +150,10 @@ export class Keyspace<In, Out = In> {
    * The values of many keys, undecoded, side by side in `target`, the caller's own memory: nothing is allocated for a
    * key, and a view of a value is `target.subarray(spans[2 * i], spans[2 * i] + spans[2 * i + 1])`, without a copy, for
    * as long as the caller leaves that memory as it is. spans[2 * i] is ABSENT (4294967295) where keys[i] is not there.
-   * Which value lies where is told by `spans` only. Answers with the bytes used; at once where the transport can (shm),
-   * with a promise where it cannot: until then both arrays are being written to. ERR_BUFFER_TOO_SMALL, when all have
-   * ended, says how many bytes they need together; a value that did not fit is ABSENT in `spans`.
+   * Which value lies where is told by `spans` only. Answers with the bytes used; at once where the transport can (shm)
+   * and it takes no more than some milliseconds, else with a promise: until then both arrays are being written to.
+   * ERR_BUFFER_TOO_SMALL, when all have ended, says how many bytes they need together; a value that did not fit is ABSENT
+   * in `spans`. Keys that are bytes: as for getMany.
    */
   getManyInto(
     keys: readonly Key[],
@@ -228,7 +233,12 @@ export class Keyspace<In, Out = In> {
     }
   }
 
-  /** Puts of many keys, side by side; not a transaction. Rejects when one failed, after all have ended. */
+  /**
+   * Puts of many keys, side by side; not a transaction. Rejects when one failed, after all have ended. There may be any
+   * number: items are checked, encoded and sent as there is room, and an iterable is read so, too. The first 1,024 are
+   * taken over before the call returns; the bytes and objects of the others must stay as they are until it has ended.
+   * What is no item, and what an iterable throws, ends the call with that error: items before it may have been put.
+   */
   async putMany(items: Iterable<PutItem<In>>, options?: ReadOptions): Promise<void> {
     await guarded(() => {
       const { operations, changes } = this.#shared;
@@ -237,7 +247,8 @@ export class Keyspace<In, Out = In> {
       return heard(this.#many('putMany', undefined), () =>
         putItems(items, limits, {
           codec: this.#codec,
-          together: (batch, single) => changes.put(this.#space, batch, this.#codec.id, limits.timeoutMs, single),
+          turn: operations.turn,
+          together: (pieces) => changes.put(this.#space, pieces, this.#codec.id, limits),
           alone: (key, value, how) => this.put(key, value, how),
         }),
       );
@@ -256,7 +267,8 @@ export class Keyspace<In, Out = In> {
 
   /**
    * Deletes of many keys, side by side; not a transaction. Answers how many were there: a key that is named twice counts
-   * once. Rejects when one failed, after all have ended: the cause says which, see BatchFailures.
+   * once. Rejects when one failed, after all have ended: the cause says which, see BatchFailures. Any number, and keys
+   * that are bytes: as for getMany.
    */
   async deleteMany(keys: readonly Key[], options?: ReadOptions): Promise<number> {
     return await guarded(() => {
@@ -266,7 +278,7 @@ export class Keyspace<In, Out = In> {
       checkKeys(keys);
       return heard(this.#many('deleteMany', keys.length), () =>
         deleteKeys(keys, limits, {
-          together: (all, found, single) => changes.delete(this.#space, all, limits.timeoutMs, found, single),
+          together: (pieces, found) => changes.delete(this.#space, pieces, limits, found),
           alone: (key, how) => this.delete(key, how),
         }),
       );

@@ -378,3 +378,16 @@ test('a shard that nobody answers for is explained, whichever way the answer com
     for (const one of all) await t.throwsAsync(one, absent);
   }
 });
+
+test('what a broken connection did not answer says why the server ended it', async (t) => {
+  const why = 's1 had ended the connection to worker 0';
+  const { native, operations, kv } = setup({ direct: false, ended: () => why });
+  const put = t.throwsAsync(kv.put('a', 'x'), { code: 'ERR_INDETERMINATE', message: /s1 had ended the connection/u });
+  native.fail(Status.indeterminate);
+  operations.drain();
+  await put;
+  const get = t.throwsAsync(kv.get('a'), { code: 'ERR_TIMEOUT', message: /s1 had ended the connection/u });
+  native.fail(Status.timeout);
+  operations.drain();
+  await get;
+});

@@ -7,9 +7,11 @@
  *   outstanding  the native side works on it; its completion record comes with `drain`
  *   gathered     a GET that waits for the next doorbell, so that many are posted in one crossing (gathered-reads.ts)
  *   queued       the native side had no room (ERR_BUSY); posted, in order, as soon as something completes
+ *   not handed   the rest of a batch, which waits for room with the others of its kind (batch-line.ts)
  *
  * Doorbells are rung once for all that was posted in one microtask; completions are drained many at a time. Time-outs,
- * retries and leases are the native side's; only what is queued is timed here.
+ * retries and leases are the native side's. An operation's time-out counts from when it is posted; what waits to be
+ * posted ends when no server answers (patient-queue.ts).
  *
  * A loop that awaits answers which are there already never leaves the microtask queue, and would starve the program's
  * timers and sockets. Therefore every YIELD_BUDGET answers one comes by way of setImmediate.
@@ -25,12 +27,14 @@ import {
   type PreparedKey,
 } from '../native/native-client.js';
 import { AbortWatch } from './abort-watch.js';
-import type { BatchOperation } from './batch.js';
+import type { BatchOperation, Failures } from './batch.js';
+import { BatchLine, type Places } from './batch-line.js';
 import { AnswerAtOnce, COMPLETION_WORDS, DrainCursor } from './completion.js';
 import { FarkvError, keyError, rejected, Status, statusError } from './errors.js';
 import { GatheredReads } from './gathered-reads.js';
 import { abortError, tooSmall, type Key, type Pending, PendingInto, PendingRead } from './pending.js';
-import { OutstandingTable } from './outstanding-table.js';
+import { OutstandingTable, type Outstanding } from './outstanding-table.js';
+import { Turn } from './turn.js';
 import { SLAB_VALUE_MAX, type Slab, type ValueMemory } from './value-memory.js';
 import type { ValueReader } from './value-reader.js';
 import { WaitingQueue } from './waiting-queue.js';
@@ -40,6 +44,8 @@ const STATUS: number = CompletionField.Status;
 const BYTES: number = CompletionField.Bytes;
 
 const YIELD_BUDGET = 1024;
+/** More than any status. */
+const STATUSES = 256;
 /** Memory with its end as the place for a value: the native side takes no empty memory. */
 const NO_ROOM = Buffer.alloc(1);
 
@@ -49,7 +55,32 @@ export interface Limits {
   readonly signal?: AbortSignal | undefined;
 }
 
-export class Operations {
+export interface OperationsOptions {
+  /** Operations that are posted at once, at most. */
+  readonly maxOutstanding: number;
+  readonly maxQueued: number;
+  /** Why nobody answers for a shard, for a person. */
+  readonly explain: (shard: number) => string;
+  /** Why the shard's owner ended its connection lately, for a person. */
+  readonly ended?: ((shard: number) => string | undefined) | undefined;
+  readonly access?: { readonly readOnly: boolean };
+}
+
+/** While something waits for room, it is looked at so often. */
+const TICK_MS = 10;
+/** So much is counted between two looks, at most. */
+const TICK_MAX_MS = 100;
+
+export class Operations implements Places {
+  /** Between the pieces of long work. */
+  readonly turn = new Turn();
+  /** Batches of GETs, and of changes. */
+  readonly reads: BatchLine;
+  readonly changes: BatchLine;
+  readonly most: number;
+  /** Milliseconds in which something waited and the event loop turned: what a program holds it for does not count. */
+  clock = 0;
+  answeredAt = 0;
   readonly #native: NativeClient;
   readonly #outstanding = new OutstandingTable();
   readonly #queue: WaitingQueue;
@@ -57,6 +88,7 @@ export class Operations {
   readonly #cursor: DrainCursor;
   readonly #atOnce: AnswerAtOnce;
   readonly #explain: (shard: number) => string;
+  readonly #whyEnded: (shard: number) => string | undefined;
   readonly #access: { readonly readOnly: boolean };
   readonly #aborts = new AbortWatch<Pending<unknown>>((operation) => this.#abort(operation));
   readonly #atEnd = new Set<(error: FarkvError) => void>();
@@ -69,16 +101,16 @@ export class Operations {
   /** The records of a drain are being read. */
   #draining = false;
 
-  /** `explain` says, for a person, why nobody answers for a shard. */
-  constructor(
-    native: NativeClient,
-    values: ValueMemory,
-    maxQueued: number,
-    explain: (shard: number) => string,
-    access: { readonly readOnly: boolean } = { readOnly: false },
-  ) {
-    this.#access = access;
-    this.#explain = explain;
+  #tick: NodeJS.Timeout | undefined;
+  #lookedAt = 0;
+
+  constructor(native: NativeClient, values: ValueMemory, options: OperationsOptions) {
+    this.most = options.maxOutstanding;
+    this.#access = options.access ?? { readOnly: false };
+    this.#explain = options.explain;
+    this.#whyEnded = options.ended ?? (() => undefined);
+    this.reads = new BatchLine(this, this.turn);
+    this.changes = new BatchLine(this, this.turn);
     this.#native = native;
     this.#values = values;
     this.#cursor = new DrainCursor(native, values);
@@ -92,7 +124,11 @@ export class Operations {
         if (!this.#post(operation, timeoutMs)) void this.#wait(operation, { timeoutMs });
       },
     });
-    this.#queue = new WaitingQueue(maxQueued, (operation, timeoutMs) => this.#post(operation, timeoutMs));
+    this.#queue = new WaitingQueue(
+      options.maxQueued,
+      (operation) => this.#hasPlace() && this.#post(operation, operation.timeoutMs),
+      this.turn,
+    );
   }
 
   // ---------------------------------------------------------------- reads
@@ -259,7 +295,48 @@ export class Operations {
       this.#draining = false;
     }
     if (this.#closed) this.#end();
-    else if (this.#queue.length > 0) this.#queue.pump();
+    else this.#goOn();
+  }
+
+  /** There may be room for what waits. */
+  #goOn(): void {
+    if (this.#queue.length > 0) this.#queue.pump();
+    this.reads.wake();
+    this.changes.wake();
+  }
+
+  /** A single operation that waits may be posted: batches that wait too have their share kept for them. */
+  #hasPlace(): boolean {
+    let kept = 0;
+    for (const line of [this.reads, this.changes]) kept += line.length > 0 ? line.share : line.outstanding;
+    const others = this.reads.outstanding + this.changes.outstanding;
+    return this.#outstanding.size - others < Math.max(1, this.most - kept);
+  }
+
+  /** Something waits for room from now on. */
+  waits(): void {
+    if (this.#tick !== undefined) return;
+    this.#lookedAt = performance.now();
+    this.#tick = setInterval(() => this.#look(), TICK_MS);
+  }
+
+  #look(): void {
+    // Answers that have come while the event loop was held are answers.
+    this.drain();
+    const now = performance.now();
+    this.clock += Math.min(TICK_MAX_MS, now - this.#lookedAt);
+    this.#lookedAt = now;
+    this.#queue.expire(this.clock, this.answeredAt);
+    this.reads.expire(this.answeredAt);
+    this.changes.expire(this.answeredAt);
+    if (this.#queue.length + this.reads.length + this.changes.length > 0) return;
+    clearInterval(this.#tick);
+    this.#tick = undefined;
+  }
+
+  /** Places for operations that are not outstanding yet. */
+  get free(): number {
+    return this.most - this.#outstanding.size;
   }
 
   #settleAll(): void {
@@ -274,9 +351,7 @@ export class Operations {
         if (operation === undefined)
           throw new FarkvError('ERR_INTERNAL', `a completion for operation ${id}, which nobody waits for`);
         this.#cursor.at = at;
-        if (completions[at + STATUS] === Status.shardUnavailable)
-          operation.fail(this.#unavailable(operation.shard(this.#native)));
-        else operation.settle(this.#cursor);
+        this.#settle(operation, completions[at + STATUS] ?? 0);
       }
       this.#cursor.commit();
       if (!more) break;
@@ -285,9 +360,19 @@ export class Operations {
     }
   }
 
-  /** Changes wait for room already: later ones go behind them. */
-  get crowded(): boolean {
-    return this.#queue.length > 0;
+  #settle(operation: Outstanding, status: number): void {
+    if (status !== Status.timeout && status !== Status.indeterminate && status !== Status.aborted)
+      this.answeredAt = this.clock;
+    if (status === Status.shardUnavailable) {
+      operation.fail(this.#unavailable(operation.shard(this.#native)));
+      return;
+    }
+    const why =
+      status === Status.indeterminate || status === Status.timeout
+        ? this.#whyEnded(operation.shard(this.#native))
+        : undefined;
+    if (why === undefined || operation.signal?.aborted === true) operation.settle(this.#cursor);
+    else operation.fail(statusError(status, why));
   }
 
   /** Operations that are not settled. */
@@ -306,6 +391,13 @@ export class Operations {
     return status === Status.shardUnavailable
       ? this.#unavailable(this.#native.shardOf(space, key))
       : keyError(status, key);
+  }
+
+  /** The same, made once for all keys of a batch that it is true of. */
+  sharedFailure(failures: Failures, status: number, space: number, key: Key): FarkvError {
+    if (status === Status.keyInvalid) return keyError(status, key);
+    const what = status === Status.shardUnavailable ? STATUSES + this.#native.shardOf(space, key) : status;
+    return failures.share(what, () => this.failure(status, space, key));
   }
 
   #syncFailure(status: number, space: number, key: Key): FarkvError {
@@ -364,13 +456,18 @@ export class Operations {
   #end(): void {
     if (this.#ended) return;
     this.#ended = true;
+    clearInterval(this.#tick);
     for (const end of this.#atEnd) end(statusError(Status.closed));
-    const queued = [...this.#gathered.clear(), ...this.#queue.clear()];
+    this.reads.end();
+    this.changes.end();
+    const gathered = this.#gathered.clear();
+    const queued = this.#queue.clear();
     this.#native.close();
     this.drain();
-    for (const operation of [...this.#outstanding.clear(), ...queued]) {
-      if (!operation.settled) operation.fail(statusError(Status.closed));
-    }
+    const error = statusError(Status.closed);
+    for (const operation of this.#outstanding.clear()) if (!operation.settled) operation.fail(error);
+    for (const operation of gathered) operation.fail(error);
+    for (const operation of queued) operation.fail(error);
   }
 
   // ---------------------------------------------------------------- inside
@@ -413,8 +510,10 @@ export class Operations {
     // Where nothing is under way, nothing will make room.
     if (this.#closed) operation.fail(statusError(Status.closed));
     else if (this.unsettled === 0) operation.fail(statusError(Status.busy));
-    else this.#queue.push(operation as Pending<unknown>, limits.timeoutMs);
-    if (!operation.settled) this.#watch(operation, limits);
+    else this.#queue.push(operation as Pending<unknown>, this.clock, limits.timeoutMs);
+    if (operation.settled) return operation.promise;
+    this.#watch(operation, limits);
+    this.waits();
     return operation.promise;
   }
 
@@ -441,7 +540,10 @@ export class Operations {
   #abort(operation: Pending<unknown>): void {
     // The native side ends it with a completion record; what is still queued was never sent.
     if (operation.id >= 0) this.#native.cancel(operation.id);
-    else if (operation.signal !== undefined) operation.fail(abortError(operation.signal));
+    else if (operation.signal !== undefined) {
+      operation.fail(abortError(operation.signal));
+      this.#queue.cancelled();
+    }
   }
 
   #resolved<T>(value: T): Promise<T> {

@@ -31,7 +31,7 @@ export interface ConnectOptions {
   readonly transport?: TransportChoice;
   /** Do not fall back to another transport than the one asked for (with auto: than the best one possible). */
   readonly strict?: boolean;
-  /** Of each operation that says nothing else, milliseconds; default 5,000. */
+  /** Of each operation that says nothing else, milliseconds; default 5,000. See `timeoutMs` of ReadOptions. */
   readonly timeoutMs?: number;
   /**
    * How long operations wait for a shard that nobody answers for, milliseconds, from 1 on; default 3,000, in which
@@ -43,9 +43,15 @@ export interface ConnectOptions {
   readonly connectTimeoutMs?: number;
   /** 0 to 65535; default 0. */
   readonly namespace?: number;
-  /** Operations that the native side works on at once, 1 to 65,536; default 4,096. More are queued. */
+  /**
+   * Operations that the native side works on at once, 1 to 65,536; default 4,096. More wait. Batches of GETs, and batches
+   * of changes, have a third of these places each at most.
+   */
   readonly maxOutstanding?: number;
-  /** Operations that may wait in that queue; more end with ERR_BUSY. Default 1,048,576. */
+  /**
+   * Calls for single keys that may wait; more end with ERR_BUSY. Default 1,048,576. What a batch has not handed over yet
+   * does not count.
+   */
   readonly maxQueued?: number;
   /**
    * Whether the client looks for answers before the event loop goes on. `auto`: for up to 50 us at a time, as long as

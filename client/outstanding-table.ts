@@ -11,6 +11,8 @@ import type { Completion } from './completion.js';
 export interface Outstanding {
   readonly id: number;
   readonly settled: boolean;
+  /** What may end it. */
+  readonly signal?: AbortSignal | undefined;
   settle(completion: Completion): void;
   fail(error: unknown): void;
   shard(native: NativeClient): number;

@@ -23,6 +23,11 @@ export type Key = NativeKey;
 const STATUS: number = CompletionField.Status;
 const BYTES: number = CompletionField.Bytes;
 
+/** The key in memory that the caller does not change. */
+export function ownKey(key: Key): Key {
+  return types.isUint8Array(key) ? Buffer.from(key) : key;
+}
+
 type Resolve<T> = (value: T) => void;
 type Reject = (reason: unknown) => void;
 
@@ -36,8 +41,9 @@ const capture = (resolve: Resolve<never>, reject: Reject): void => {
 
 export abstract class Pending<T> {
   id = -1;
-  /** Monotonic milliseconds; set when the operation has to wait before it is posted. */
-  deadline = 0;
+  /** Set when the operation has to wait before it is posted (patient-queue.ts). */
+  since = 0;
+  timeoutMs = 0;
   settled = false;
   /** True: the result is handed over in the next turn of the event loop (see operations.ts). */
   later = false;
@@ -67,7 +73,7 @@ export abstract class Pending<T> {
    * Copies what the caller may change once its call has returned: to be called before the operation waits to be posted.
    */
   own(): void {
-    if (types.isUint8Array(this.key)) this.key = Buffer.from(this.key);
+    if (this.key !== undefined) this.key = ownKey(this.key);
   }
 
   /** Gives the operation to the native side. */

@@ -236,3 +236,20 @@ test('a socket that is not there is tried where its directory is: its server sta
   t.regex(socketProblem(join(directory, 'file')) ?? '', /is not a socket/);
   t.regex(socketProblem(join(directory, 'file', 'g0.sock')) ?? '', /\(ENOTDIR\)/);
 });
+
+test('why a server ended a connection is told of its shards, until one comes without a reason', (t) => {
+  const routes = new Routes(ANY, here);
+  const { owners } = routes.update(map([member('s1')], [shard(0, 's1'), shard(1, 's1', 1)]));
+  const state = routes.state(owners[0]?.owner ?? -1);
+  state?.connectedBy('tcp');
+  t.is(routes.ended(0), undefined);
+  state?.failed('tcp', 'ERR_DISCONNECTED');
+  state?.connectedBy('tcp', 'quota');
+  t.regex(routes.ended(0) ?? '', /^s1 had ended the connection to worker 0: .*--client-quota/u);
+  t.is(routes.ended(1), undefined);
+  t.regex(state?.report().reason ?? '', /--client-quota/u);
+  state?.failed('tcp', 'ERR_DISCONNECTED');
+  t.regex(routes.explain(0), /--client-quota/u);
+  state?.connectedBy('tcp');
+  t.is(routes.ended(0), undefined);
+});

@@ -105,6 +105,11 @@ export class Routes {
     return `the owner of shard ${shard}, ${id}, ${state.connected ? 'does not serve it yet' : `is ${state.report().reason}`}`;
   }
 
+  /** Why the shard's owner ended the client's connection lately, for a person. */
+  ended(shard: number): string | undefined {
+    return this.#states.get(this.#owners.get(shard)?.number ?? -1)?.ended;
+  }
+
   state(owner: number): TransportState | undefined {
     return this.#states.get(owner);
   }

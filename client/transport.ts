@@ -11,6 +11,7 @@ import { dirname } from 'node:path';
 import { types } from 'node:util';
 import { addressToUse } from '../core/metadata/data-address.js';
 import type { FabricAddress, Member } from '../core/metadata/state.js';
+import { endText, type EndReason } from '../core/protocol/end-reason.js';
 import { isSameHost, PROVIDERS, type Provider, type TransportChoice } from '../core/providers.js';
 import { addon } from '../native/addon.js';
 import type { NativeClientStats } from '../native/native-client.js';
@@ -129,6 +130,9 @@ export function plan(member: Member, worker: number, { choice, strict, secure }:
   return { order, addresses, refused };
 }
 
+/** For so long an error of an operation names why its connection was ended. */
+const END_TOLD_MS = 60_000;
+
 /** One owner as the native side's events change it. */
 export class TransportState {
   readonly server: string;
@@ -140,6 +144,7 @@ export class TransportState {
   tried = false;
   /** Providers that were possible and failed, with the last reason. */
   readonly #failed = new Map<Provider, ErrorCode>();
+  #ended: { readonly why: EndReason; readonly at: number } | undefined;
 
   constructor(server: string, worker: number, plan: Plan) {
     this.server = server;
@@ -161,7 +166,9 @@ export class TransportState {
     return this.#plan.addresses.length === 0;
   }
 
-  connectedBy(provider: Provider): void {
+  /** `ended`: why the server itself ended the connection before. */
+  connectedBy(provider: Provider, ended?: EndReason): void {
+    this.#ended = ended === undefined ? undefined : { why: ended, at: performance.now() };
     this.#provider = provider;
     this.#connected = true;
     this.tried = true;
@@ -172,6 +179,12 @@ export class TransportState {
     this.#connected = false;
     this.tried = true;
     this.#failed.set(provider, reason);
+  }
+
+  /** Why the server ended a connection lately, for a person. */
+  get ended(): string | undefined {
+    if (this.#ended === undefined || performance.now() - this.#ended.at > END_TOLD_MS) return undefined;
+    return `${this.server} had ended the connection to worker ${this.worker}: ${endText(this.#ended.why)}`;
   }
 
   report(): Transport {
@@ -193,6 +206,7 @@ export class TransportState {
       const text = refused.get(provider) ?? (code === undefined ? undefined : `failed with ${code}`);
       return text === undefined ? [] : [`${provider}: ${text}`];
     });
+    if (this.ended !== undefined) told.push(this.ended);
     if (!this.#connected) return told.length === 0 ? 'not connected yet' : `not connected (${told.join('; ')})`;
     if (told.length > 0) return told.join('; ');
     return this.#provider !== undefined && isSameHost(this.#provider) ? 'same host' : 'as asked for';

@@ -1,95 +1,73 @@
 /**
  * Operations that the native side had no room for, in the order of their calls. They are posted again when something
- * completes, and end with ERR_TIMEOUT when they have waited too long; a coarse timer sees to that.
- *
- * What pump() costs depends on how many it posts, not on how many wait: a call of 100,000 items waits for room
- * thousands of times.
+ * completes. When they end without that is said in patient-queue.ts.
  *
  * Not for: retrying what a server refused; that is the native side's.
  */
 import { Status, statusError } from './errors.js';
+import { PatientQueue } from './patient-queue.js';
 import type { Pending } from './pending.js';
+import type { Turn } from './turn.js';
 
-const TICK_MS = 10;
-/** So many places at the front may be empty before the rest moves there. */
-const EMPTY_MAX = 1024;
+/** So many are posted between two looks at the clock. */
+const STRIDE = 64;
 
 export class WaitingQueue {
   readonly #most: number;
   /** Posts an operation; false when there is still no room. */
-  readonly #post: (operation: Pending<unknown>, timeoutMs: number) => boolean;
-  /** Those before #first have been posted or have ended. */
-  #operations: (Pending<unknown> | undefined)[] = [];
-  #first = 0;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #post: (operation: Pending<unknown>) => boolean;
+  readonly #turn: Turn;
+  readonly #waiting = new PatientQueue<Pending<unknown>>();
+  /** The rest is posted in a later turn of the event loop. */
+  #later = false;
 
-  constructor(most: number, post: (operation: Pending<unknown>, timeoutMs: number) => boolean) {
+  constructor(most: number, post: (operation: Pending<unknown>) => boolean, turn: Turn) {
     this.#most = most;
     this.#post = post;
+    this.#turn = turn;
   }
 
-  /** What was cancelled since the last tick is counted. */
   get length(): number {
-    return this.#operations.length - this.#first;
+    return this.#waiting.length;
   }
 
   /** Fails the operation when the queue is full. */
-  push(operation: Pending<unknown>, timeoutMs: number): void {
+  push(operation: Pending<unknown>, now: number, timeoutMs: number): void {
     if (this.length >= this.#most) {
       operation.fail(statusError(Status.busy, `${this.#most} operations of this client wait already`));
       return;
     }
     operation.own();
-    operation.deadline = performance.now() + timeoutMs;
-    this.#operations.push(operation);
-    this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
+    this.#waiting.push(operation, now, timeoutMs);
   }
 
   /** Posts from the front while there is room. */
   pump(): void {
-    const now = performance.now();
-    const operations = this.#operations;
-    while (this.#first < operations.length) {
-      const operation = operations[this.#first];
-      if (operation !== undefined && !operation.settled) {
-        const left = operation.deadline - now;
-        if (left <= 0) operation.fail(statusError(Status.timeout));
-        else if (!this.#post(operation, Math.ceil(left))) break;
-      }
-      operations[this.#first++] = undefined;
+    if (this.#later) return;
+    for (let i = 1; ; i++) {
+      const { first } = this.#waiting;
+      if (first === undefined || !this.#post(first)) return;
+      this.#waiting.shift();
+      if (i % STRIDE === 0 && this.#turn.over) break;
     }
-    if (this.length === 0) this.clear();
-    else if (this.#first >= EMPTY_MAX && this.#first * 2 >= operations.length) {
-      this.#operations = operations.slice(this.#first);
-      this.#first = 0;
-    }
+    this.#later = true;
+    void this.#turn.next().then(() => {
+      this.#later = false;
+      this.pump();
+    });
+  }
+
+  /** One that waits was cancelled. */
+  cancelled(): void {
+    this.#waiting.oneEnded();
+  }
+
+  expire(now: number, answeredAt: number): void {
+    this.#waiting.expire(now, answeredAt, this.#turn);
   }
 
   /** Takes everything out. */
   clear(): Pending<unknown>[] {
-    const operations = this.#operations.filter((operation) => operation !== undefined);
-    this.#operations = [];
-    this.#first = 0;
-    clearInterval(this.#timer);
-    this.#timer = undefined;
-    return operations;
-  }
-
-  /** Ends what has waited too long wherever it stands, since time-outs differ. */
-  #tick(): void {
-    this.pump();
-    const now = performance.now();
-    const waiting: Pending<unknown>[] = [];
-    for (const operation of this.#operations) {
-      if (operation === undefined || operation.settled) continue;
-      if (operation.deadline <= now) operation.fail(statusError(Status.timeout));
-      else waiting.push(operation);
-    }
-    if (waiting.length === 0) {
-      this.clear();
-      return;
-    }
-    this.#operations = waiting;
-    this.#first = 0;
+    return this.#waiting.clear();
   }
 }

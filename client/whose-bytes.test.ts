@@ -253,6 +253,19 @@ test('what waits for room is not changed by what the caller does to its buffers 
   );
 });
 
+test('keys of a batch that waits for its first place are not changed by what the caller does to them after the call', async (t) => {
+  const { kv, native, settle } = setup({ direct: false, maxOutstanding: 1 });
+  native.maxOutstanding = 1;
+  native.store('read', Buffer.from('right'));
+  const first = kv.put('first', 'holds the only place');
+  const read = Buffer.from('read');
+  const many = kv.getMany([read]);
+  read.fill('?');
+  while (native.outstanding.length > 0) await settle();
+  await first;
+  t.deepEqual((await many).map(text), ['right']);
+});
+
 test('a slab whose memory somebody has taken away is left for another one', (t) => {
   // As ArrayBuffer.prototype.transfer does, which Node.js 20 does not have.
   setFlagsFromString('--allow-natives-syntax');

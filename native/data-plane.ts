@@ -3,6 +3,7 @@
  * with, and what it counts. Used by server/ in its worker thread; native/addon.ts loads it.
  */
 import type { Polling } from '../core/polling.js';
+import type { EndReason } from '../core/protocol/end-reason.js';
 import type { Provider } from '../core/providers.js';
 
 export type HugePages = 'off' | 'auto' | 'require';
@@ -24,7 +25,7 @@ export interface DataPlaneOptions {
   /** Data-plane threads. */
   readonly workers: number;
   readonly maxClients: number;
-  /** Requests one client may have in the owner's hands; more push back. */
+  /** Requests one client may have at one worker; its welcome tells a client so. */
   readonly clientQuota: number;
   /** Whether data-plane threads and tcp's responders poll before they sleep. */
   readonly polling: Polling;
@@ -245,6 +246,17 @@ export interface PollingStats {
   readonly sleeps: number;
   /** Times it stopped polling for a while, since somebody who took its processor kept it. */
   readonly backOffs: number;
+}
+
+/** A client's connection to a worker that the worker ended. */
+export interface EndedConnection {
+  /** As its ticket names it. */
+  readonly client: bigint;
+  readonly worker: number;
+  readonly provider: Provider;
+  readonly why: EndReason;
+  /** Of this connection, at the worker at that moment. */
+  readonly requests: number;
 }
 
 /** Counters since start; bytes, counts, nanoseconds. Names are stable: they are shown by `farkv status --json`. */
@@ -481,6 +493,8 @@ export interface DataPlane {
    * More than once, possibly.
    */
   onUnreachable: ((provider: Provider) => void) | undefined;
+  /** The same: it has ended a client's connection to one of its workers, for a reason that is told to the client too. */
+  onEnded: ((end: EndedConnection) => void) | undefined;
   /** The same: an operation on a log failed. Nothing that would have to be there is acknowledged any more. */
   onLogFailed: ((operation: string, file: string, errno: number) => void) | undefined;
   /** The same, of a snapshot: nothing is lost, and it is tried again. */

@@ -4,6 +4,7 @@
  */
 import type { ErrorCode } from '../core/errors.js';
 import type { Polling } from '../core/polling.js';
+import type { EndReason } from '../core/protocol/end-reason.js';
 import type { Provider } from '../core/providers.js';
 import type { NativeRegion, PollingStats } from './data-plane.js';
 
@@ -44,7 +45,13 @@ export interface NativeClientOptions {
 }
 
 export type NativeClientEvent =
-  | { readonly type: 'connected'; readonly owner: number; readonly provider: Provider }
+  | {
+      readonly type: 'connected';
+      readonly owner: number;
+      readonly provider: Provider;
+      /** Why the owner itself ended the connection before this one. */
+      readonly ended?: EndReason;
+    }
   | { readonly type: 'disconnected'; readonly owner: number; readonly provider: Provider; readonly reason: ErrorCode }
   | { readonly type: 'refused'; readonly owner: number; readonly provider: Provider; readonly reason: ErrorCode }
   | { readonly type: 'not-owner'; readonly shard: number }

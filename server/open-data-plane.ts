@@ -12,6 +12,7 @@ import { shmHost } from '../native/host.js';
 import type { Found } from '../core/shards/index.js';
 import type { ServerSettings } from './config/settings.js';
 import { fewDescriptors, watchDescriptors } from './descriptors.js';
+import { reportEnds } from './ended-connections.js';
 import { describeError, type Log } from './log.js';
 import { removeSockets, socketPaths } from './runtime-directory.js';
 import { fabricAddresses, listenList } from './transports.js';
@@ -74,6 +75,7 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
   plane.onLayout = options.layoutChanged;
   plane.onCopy = options.copyNoticed;
   plane.onOrphan = options.copyOrphaned;
+  reportEnds(plane, log);
   const lost = new Set<Provider>();
   plane.onUnreachable = (provider) => {
     if (lost.has(provider)) return;

@@ -3,9 +3,22 @@
 #include "client.h"
 #include "worker.h"
 
-void client_doom(client *c) {
+static void report(client *c, fkv_end why) {
+    const dataplane_config *d = &c->w->d->c;
+    if (why == FKV_END_NONE || c->head.kind != CONNECTION_CLIENT) return;
+    dedup_note_end(c->memory, (uint8_t)why);
+    if (!d->on_ended) return;
+    d->on_ended(d->ctx, &(dataplane_ended){ .client = c->ticket.client,
+                                            .worker = c->w->number,
+                                            .requests = c->op_count - c->asides,
+                                            .provider = c->provider,
+                                            .why = why });
+}
+
+void client_doom(client *c, fkv_end why) {
     if (c->doomed) return;
     c->doomed = true;
+    report(c, why);
     list_remove(&c->sending);
     list_remove(&c->blocked);
     list_remove(&c->of_worker);

@@ -49,6 +49,8 @@ struct client {
     attachment attached[ATTACHMENTS];
 };
 
-void client_doom(client *c); /* ends it at the end of this turn */
+/* Ends it at the end of this turn. `why` is told to the operator and to the client; NONE: it has gone by itself, or all
+ * end. */
+void client_doom(client *c, fkv_end why);
 
 #endif

@@ -106,7 +106,7 @@ static void end_surplus(worker *w, const client *c) {
         if (!oldest) oldest = o;
         n++;
     }
-    if (n > CONNECTIONS_OF_ONE) client_doom(oldest);
+    if (n > CONNECTIONS_OF_ONE) client_doom(oldest, FKV_END_SURPLUS);
 }
 
 static void refuse(worker *w, fab_conn *conn, fkv_welcome *welcome, fkv_status s) {
@@ -131,6 +131,7 @@ static void admit(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket *t
         return;
     }
     fab_set_user(conn, c);
+    welcome->ended = dedup_take_end(c->memory);
     if (fab_accept(conn, t->tenant, welcome, sizeof *welcome) != 0 || fab_max_message(conn) < FKV_MESSAGE_MIN) {
         fab_disconnect(conn);
         unmake(c);
@@ -153,7 +154,8 @@ void client_ask(worker *w, fab_provider p, const fab_wc *wc) {
                             .server_incarnation = w->d->c.server_incarnation,
                             .lease_ms = w->d->c.lease_ms,
                             .drift_ppm = w->d->c.drift_ppm,
-                            .wall_ms = fkv_wall_ms() };
+                            .wall_ms = fkv_wall_ms(),
+                            .quota = w->d->c.client_quota };
     fkv_status s = read_hello(wc, &h, &welcome.version);
     if (s == FKV_OK && !challenge_find(&w->challenges, h.challenge, nonce)) {
         fkv_challenge fresh = challenge_make(&w->challenges);
@@ -195,7 +197,7 @@ void clients_expire(worker *w) {
         if (access_good(w->access, &c->ticket, w->wall_ms))
             w->expiry_ms = min_u64(w->expiry_ms, c->ticket.expires_ms);
         else
-            client_doom(c);
+            client_doom(c, FKV_END_TICKET);
     }
 }
 

@@ -11,8 +11,8 @@
  * `done` return at once; done is called once, on a thread of the data plane or of the caller, must not block, and owns
  * `result` (free it with free()).
  *
- * Memory that is bounded, for each worker: requests in the owner's hands, at most 2 * client_quota of a client, 400
- * bytes each; messages not yet given back, by the provider's credits; copies of requests that wait and of replies not
+ * Memory that is bounded, for each worker: requests in the owner's hands, at most 2 * client_quota of a client and a
+ * LAYOUT of each shard, 400 bytes each; messages not yet given back, by the provider's credits; copies of requests that wait and of replies not
  * yet sent, 64 MiB; remembered changes (deduplication), dedup_bytes; large values on their way, transfer_bytes, which
  * are counted in the shard's own memory, and 2 MiB through which they come.
  */
@@ -26,7 +26,7 @@
 #include "../fabric/fabric.h"
 #include "../log/disk.h"
 #include "../table/table.h"
-#include "../wire/ops.h"
+#include "../wire/wire.h"
 
 typedef struct dataplane dataplane;
 
@@ -127,6 +127,15 @@ typedef struct dataplane_recovered {
     uint64_t prepared, committed;
 } dataplane_recovered;
 
+/* A client's connection that was ended by its owner, not by the client or the network. */
+typedef struct dataplane_ended {
+    uint64_t client; /* of its ticket */
+    uint32_t worker;
+    uint32_t requests; /* of it, in the owner's hands at that moment */
+    fab_provider provider;
+    fkv_end why; /* not NONE */
+} dataplane_ended;
+
 typedef struct dataplane_config {
     uint64_t server_incarnation;
     fkv_seed hash_seed;
@@ -134,9 +143,11 @@ typedef struct dataplane_config {
     uint32_t shards;        /* of the cluster; 1 to DATAPLANE_SHARDS_MAX */
     uint32_t workers;       /* threads; 1 to DATAPLANE_WORKERS_MAX */
     uint32_t lease_ms, drift_ppm;
-    uint32_t max_clients;  /* connections in all workers together */
-    uint32_t client_quota; /* requests of one connection in the owner's hands; one more is answered BUSY */
-    polling polling;       /* of data-plane threads and of their transports' threads */
+    uint32_t max_clients; /* connections in all workers together */
+    /* requests of one connection in the owner's hands, which its welcome tells; one more is answered BUSY, and a connection
+     * with twice as many is ended */
+    uint32_t client_quota;
+    polling polling; /* of data-plane threads and of their transports' threads */
     dataplane_huge huge_pages;
     const dataplane_tenant *tenant; /* copied by create; their shards are all there are */
     uint32_t tenants;               /* 0: one domain, number 0, with all shards; at most DATAPLANE_TENANTS_MAX */
@@ -165,6 +176,8 @@ typedef struct dataplane_config {
     /* Called on a data-plane thread, by each that listened there: the device is gone, and no client will come over this
      * provider again in the life of this data plane. Must not block. May be NULL. */
     void (*on_unreachable)(void *ctx, fab_provider provider);
+    /* Called on a data-plane thread, which has ended a client's connection. Must not block. May be NULL. */
+    void (*on_ended)(void *ctx, const dataplane_ended *e);
     dataplane_log log;
     /* Called on a data-plane thread, once: an operation of its log failed, with a negative errno. From then on nothing
      * that would have to be in the log is acknowledged or takes effect, so the process is to end. May be NULL. */

@@ -28,6 +28,7 @@ struct dedup_client {
     dedup_client *next; /* in the table's chain */
     uint64_t id, left_ns;
     uint32_t pins, slots;
+    uint8_t ended;    /* fkv_end of its last connection, until the next one is told */
     window **windows; /* by slot; NULL: this client has changed nothing there */
 };
 
@@ -135,6 +136,14 @@ void dedup_hold(dedup_client *c) { c->pins++; }
 uint64_t dedup_client_id(const dedup_client *c) { return c->id; }
 
 uint32_t dedup_holders(const dedup_client *c) { return c->pins; }
+
+void dedup_note_end(dedup_client *c, uint8_t why) { c->ended = why; }
+
+uint8_t dedup_take_end(dedup_client *c) {
+    uint8_t why = c->ended;
+    c->ended = 0;
+    return why;
+}
 
 void dedup_leave(dedup *d, dedup_client *c, uint64_t now_ns) {
     if (--c->pins) return;

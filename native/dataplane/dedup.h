@@ -39,6 +39,9 @@ void dedup_hold(dedup_client *c);
 uint64_t dedup_client_id(const dedup_client *c);
 uint32_t dedup_holders(const dedup_client *c); /* connections and operations */
 void dedup_leave(dedup *d, dedup_client *c, uint64_t now_ns);
+/* Why a connection of the client was ended (fkv_end), for its next one: asked once. 0: it was not. */
+void dedup_note_end(dedup_client *c, uint8_t why);
+uint8_t dedup_take_end(dedup_client *c);
 
 /* What a change ended with: OK and the version it made, or why it changed nothing. `value` is room for what an operation
  * answers beside that and what a retry must be answered again, as an increment's new number; else 0. */

@@ -65,7 +65,7 @@ void downlink_forgets(feed *f, uint64_t version) {
     downlink *l = f->user;
     const shard *s = f->shard;
     fkv_peer_bulk m = { .op = FKV_PEER_FORGET, .shard = s->number, .epoch = s->replica.epoch, .version = version };
-    if (send_message(l, &m, sizeof m) != 0) client_doom(l->c);
+    if (send_message(l, &m, sizeof m) != 0) client_doom(l->c, FKV_END_NONE);
 }
 
 void downlinks_wake(shard *s) {
@@ -74,7 +74,7 @@ void downlinks_wake(shard *s) {
 
 /* -EAGAIN is no failure: credits wake it. */
 static void check_sent(downlink *l, int e) {
-    if (e != 0 && e != -EAGAIN) client_doom(l->c);
+    if (e != 0 && e != -EAGAIN) client_doom(l->c, FKV_END_NONE);
 }
 
 static int send_stale(downlink *l, uint32_t number) {
@@ -227,7 +227,7 @@ void downlink_received(worker *w, client *c, const fab_wc *wc) {
     fkv_peer_message m;
     if (wire_parse_peer(wc->data, wc->bytes, &m) != FKV_OK || !take(w, c->link, &m)) {
         w->stats.refused[FKV_BAD_REQUEST]++;
-        client_doom(c);
+        client_doom(c, FKV_END_MALFORMED);
         return;
     }
     fab_release(c->conn, wc->data);

@@ -54,7 +54,7 @@ static void handle_link(worker *w, connection *of, const fab_wc *wc) {
     else if (wc->opcode == FAB_WC_SEND_READY)
         downlink_credits(c);
     else if (wc->opcode == FAB_WC_DISCONNECT)
-        client_doom(c);
+        client_doom(c, FKV_END_NONE);
 }
 
 static void handle(worker *w, fab_provider p, const fab_wc *wc) {
@@ -78,7 +78,7 @@ static void handle(worker *w, fab_provider p, const fab_wc *wc) {
     case FAB_WC_READ: transfer_read_done(w, wc); break;
     case FAB_WC_ATTACH: transfer_attached(c, wc); break;
     case FAB_WC_SEND_READY: reply_credits(c); break;
-    case FAB_WC_DISCONNECT: client_doom(c); break;
+    case FAB_WC_DISCONNECT: client_doom(c, FKV_END_NONE); break;
     case FAB_WC_ACCEPT:
     case FAB_WC_CONNECT:
     case FAB_WC_UNREACHABLE: break;
@@ -192,7 +192,7 @@ void loop_unlisten(dataplane *d, uint32_t number) {
 /* Everything that clients had under way ends here. The copier's jobs come back first: they write to extents and read
  * clients' memory. */
 static void end_clients(worker *w) {
-    while (!list_empty(&w->clients)) client_doom(LIST_OF(w->clients.next, client, of_worker));
+    while (!list_empty(&w->clients)) client_doom(LIST_OF(w->clients.next, client, of_worker), FKV_END_NONE);
     clients_reap(w);
     while (w->copying) {
         if (w->d->stepped) helper_drain(&w->d->copier);
@@ -252,7 +252,9 @@ int worker_create(dataplane *d, uint32_t number, worker **out) {
     w->number = w->stats.worker = number;
     w->epoll = w->box.fd = -1;
     w->stop_job.run = stop;
-    w->op_max = (uint32_t)min_u64((uint64_t)d->c.max_clients * (2 * d->c.client_quota + 1) + OPS_A_SLAB, 1u << 31);
+    /* of each client twice its quota, a LAYOUT of each shard, a LEASE and a RENEW */
+    uint64_t of_client = 2 * (uint64_t)d->c.client_quota + d->c.shards + 3;
+    w->op_max = (uint32_t)min_u64(d->c.max_clients * of_client + OPS_A_SLAB, 1u << 31);
     init_lists(w);
     challenges_init(&w->challenges);
     w->expiry_ms = UINT64_MAX;

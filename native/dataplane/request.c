@@ -71,11 +71,12 @@ static void cancel(client *c, uint64_t id) {
 }
 
 void request_received(worker *w, client *c, const fab_wc *wc) {
-    /* A client that neither takes replies nor stops asking: beyond this it is not worth keeping. */
-    op *o = c->op_count <= 2 * w->d->c.client_quota ? op_new(c) : NULL;
+    /* A client that neither takes replies nor stops asking: beyond this it is not worth keeping. What its reads wait for
+     * is bounded by itself (admit), and may be more than the quota: a LAYOUT of each shard. */
+    op *o = c->op_count - c->asides <= 2 * w->d->c.client_quota ? op_new(c) : NULL;
     if (!o) {
         w->stats.refused[FKV_BUSY]++;
-        client_doom(c);
+        client_doom(c, FKV_END_QUOTA);
         return;
     }
     o->message = wc->data;
@@ -83,7 +84,7 @@ void request_received(worker *w, client *c, const fab_wc *wc) {
     if (wc->bytes < sizeof o->request) { /* there is no id under which to answer */
         w->stats.refused[FKV_BAD_REQUEST]++;
         op_free(o);
-        client_doom(c);
+        client_doom(c, FKV_END_MALFORMED);
         return;
     }
     if (s == FKV_OK && o->request.op == FKV_OP_CANCEL) {

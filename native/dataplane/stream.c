@@ -228,7 +228,7 @@ bool replies_continue(worker *w) {
     while (!list_empty(&w->blocked)) {
         client *c = LIST_OF(w->blocked.next, client, blocked);
         if (w->now_ns - c->blocked_ns < (uint64_t)w->d->c.stall_ms * 1000000u) break;
-        client_doom(c);
+        client_doom(c, FKV_END_STALL);
     }
     return !list_empty(&w->sending);
 }

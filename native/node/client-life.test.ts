@@ -130,3 +130,18 @@ test('a getter among the values of putMany may call putMany, and take the length
   client.close();
   await plane.close();
 });
+
+for (const provider of ['shm', 'tcp'] as const)
+  test(`${provider}: time in which the program holds the event loop is none of its operations'`, async (t) => {
+    const plane = await Plane.start({ provider });
+    const client = Driver.to(plane);
+    t.is((await client.put('warm', 'up')).status, 'OK');
+    await client.get('warm');
+    const put = client.put('k', 'v', 50);
+    const get = client.outcome(() => client.native.get(0, 'warm', undefined, 0, 50));
+    for (const end = performance.now() + 2000; performance.now() < end;);
+    t.is((await put).status, 'OK');
+    t.is((await get).status, 'OK');
+    client.close();
+    await plane.close();
+  });

@@ -118,6 +118,8 @@ struct client {
     uv_idle_t idle;
     uv_timer_t timer;
     uint64_t timer_due_ns;
+    uint64_t looked_ns,
+        idle_ns; /* when it was last looked whether the loop is held, and how long it had slept by then */
     client_watch *watch[CLIENT_QUEUES];
     uint32_t watches, handles; /* handles: open ones of libuv */
     bool keeps_alive, told;    /* told: onReady was called and the ready list was not empty since */

@@ -5,6 +5,9 @@
  *   timer     deadlines, renewals, back-off are due
  *   idle      only active when the queues could not be armed because more kept coming: keeps the loop from sleeping
  *
+ * A program may hold the event loop for longer than its operations may take. That time is not theirs: what has come in it
+ * is taken in before deadlines are looked at, and those are put off by it.
+ *
  * JavaScript is called from these only, never from inside a call to the client. The loop is kept alive by the prepare
  * handle, and only while an operation is outstanding.
  */
@@ -12,6 +15,7 @@
 #include "client.h"
 
 enum { ROUNDS = 4 };
+static const uint64_t HELD_NS = 100000000; /* a turn of the event loop that was busy for so long was held */
 
 /* ---- callbacks ---- */
 
@@ -37,6 +41,8 @@ static napi_value event_object(napi_env env, const session_event *e) {
     if (e->type == SESSION_NOT_OWNER) return binding_set_number(env, o, "shard", e->shard) ? o : NULL;
     if (!binding_set_number(env, o, "owner", e->owner)) return NULL;
     if (!binding_set_text(env, o, "provider", fab_provider_name(e->provider))) return NULL;
+    if (e->type == SESSION_CONNECTED && e->ended != FKV_END_NONE)
+        return binding_set_text(env, o, "ended", fkv_end_name(e->ended)) ? o : NULL;
     if (e->type == SESSION_CONNECTED || e->type == SESSION_SILENT) return o;
     return binding_set_text(env, o, "reason", fkv_status_name(e->reason)) ? o : NULL;
 }
@@ -72,6 +78,16 @@ void client_event(void *ctx, const session_event *e) {
     c->events[(c->event_first + c->event_count++) % CLIENT_EVENTS] = *e;
 }
 
+/* Looks at how long the event loop was busy since the last look. */
+static void note_held(client *c) {
+    session *s = lookup_session(c->lookup);
+    uint64_t now = session_now(s), idle = uv_metrics_idle_time(c->loop);
+    uint64_t busy = now - c->looked_ns - (idle - c->idle_ns);
+    if (busy > HELD_NS && busy <= now - c->looked_ns) session_held(s, busy);
+    c->looked_ns = now;
+    c->idle_ns = idle;
+}
+
 /* ---- handles ---- */
 
 void client_keep_alive(client *c) {
@@ -93,6 +109,8 @@ static bool arm_all(client *c) {
 static void timer_fired(uv_timer_t *t) {
     client *c = t->data;
     c->timer_due_ns = UINT64_MAX;
+    note_held(c);
+    session_poll(lookup_session(c->lookup));
     session_tick(lookup_session(c->lookup));
     deliver(c);
 }
@@ -116,6 +134,7 @@ static void before_sleep(uv_prepare_t *p) {
     client *c = p->data;
     session *s = lookup_session(c->lookup);
     bool armed = false;
+    note_held(c);
     session_flush(s);
     for (int round = 0; round < ROUNDS && !armed; round++) {
         armed = arm_all(c);
@@ -174,6 +193,8 @@ bool client_loop_open(client *c, napi_env env) {
     c->prepare.data = c->idle.data = c->timer.data = c;
     c->handles = 3;
     c->timer_due_ns = UINT64_MAX;
+    c->looked_ns = fkv_now_ns();
+    c->idle_ns = uv_metrics_idle_time(c->loop);
     uv_prepare_start(&c->prepare, before_sleep);
     uv_unref((uv_handle_t *)&c->prepare);
     uv_unref((uv_handle_t *)&c->idle);

@@ -99,7 +99,8 @@ typedef enum {
     CALL_COPY,
     CALL_ORPHAN,
     CALL_LOG_FAILED,
-    CALL_SNAPSHOT_FAILED
+    CALL_SNAPSHOT_FAILED,
+    CALL_ENDED
 } call_kind;
 /* The result of the last two; a positive errno. */
 typedef struct log_failure {
@@ -118,6 +119,7 @@ typedef struct call {
     dataplane_orphan orphan;      /* CALL_ORPHAN */
     shard_copy_waiter waiter;     /* CALL_STOPPED */
     fab_provider provider;        /* CALL_UNREACHABLE */
+    dataplane_ended end;          /* CALL_ENDED */
 } call;
 
 /* server_call.c, on the event loop. */
@@ -175,6 +177,7 @@ void server_post(call *c); /* to the event loop */
 void server_done(void *call, fkv_status status, void *result);
 void server_layout_changed(void *server, uint32_t shard, uint32_t layout_epoch);
 void server_transport_lost(void *server, fab_provider provider);
+void server_client_ended(void *server, const dataplane_ended *e);
 void server_copy_noticed(void *server, uint32_t shard, uint64_t copy, dataplane_copy_event what);
 void server_copy_orphaned(void *server, const dataplane_orphan *o);
 

@@ -259,6 +259,7 @@ static napi_value construct(napi_env env, napi_callback_info info) {
     s->secret.seed = s->options.config.ticket_secret;
     s->options.config.on_layout = server_layout_changed;
     s->options.config.on_unreachable = server_transport_lost;
+    s->options.config.on_ended = server_client_ended;
     s->options.config.on_copy = server_copy_noticed;
     s->options.config.on_orphan = server_copy_orphaned;
     s->options.config.on_log_failed = server_log_failed;

@@ -59,6 +59,18 @@ static void settle(napi_env env, call *c) {
 
 static bool is_notice(const call *c) { return c->kind >= CALL_NOTICE; }
 
+static napi_value ended_object(napi_env env, const dataplane_ended *e) {
+    napi_value o, client;
+    bool good = napi_create_object(env, &o) == napi_ok &&
+                napi_create_bigint_uint64(env, e->client, &client) == napi_ok &&
+                napi_set_named_property(env, o, "client", client) == napi_ok &&
+                binding_set_number(env, o, "worker", e->worker) &&
+                binding_set_number(env, o, "requests", e->requests) &&
+                binding_set_text(env, o, "provider", fab_provider_name(e->provider)) &&
+                binding_set_text(env, o, "why", fkv_end_name(e->why));
+    return good ? o : NULL;
+}
+
 /* How many; 0: there is no memory. */
 static size_t arguments_of(napi_env env, const call *c, napi_value argv[4]) {
     static const char *const events[] = { [DATAPLANE_COPY_JOINED] = "joined",   [DATAPLANE_COPY_LATE] = "late",
@@ -68,6 +80,7 @@ static size_t arguments_of(napi_env env, const call *c, napi_value argv[4]) {
     if (c->kind == CALL_UNREACHABLE)
         return napi_create_string_utf8(env, fab_provider_name(c->provider), NAPI_AUTO_LENGTH, &argv[0]) == napi_ok;
     if (c->kind == CALL_LOG_FAILED) return server_failure_arguments(env, c, argv);
+    if (c->kind == CALL_ENDED) return (argv[0] = ended_object(env, &c->end)) != NULL;
     if (napi_create_uint32(env, c->shard, &argv[0]) != napi_ok) return 0;
     if (c->kind == CALL_SNAPSHOT_FAILED) return server_failure_arguments(env, c, argv + 1) ? 4 : 0;
     if (c->kind == CALL_NOTICE) return napi_create_uint32(env, c->layout_epoch, &argv[1]) == napi_ok ? 2 : 0;
@@ -85,7 +98,8 @@ static size_t arguments_of(napi_env env, const call *c, napi_value argv[4]) {
 static void notify(napi_env env, const call *c) {
     static const char *const names[] = {
         [CALL_NOTICE] = "onLayout", [CALL_UNREACHABLE] = "onUnreachable", [CALL_COPY] = "onCopy",
-        [CALL_ORPHAN] = "onOrphan", [CALL_LOG_FAILED] = "onLogFailed",    [CALL_SNAPSHOT_FAILED] = "onSnapshotFailed"
+        [CALL_ORPHAN] = "onOrphan", [CALL_LOG_FAILED] = "onLogFailed",    [CALL_SNAPSHOT_FAILED] = "onSnapshotFailed",
+        [CALL_ENDED] = "onEnded"
     };
     napi_value self, callback, argv[4], error;
     napi_valuetype type;
@@ -141,6 +155,13 @@ void server_transport_lost(void *ctx, fab_provider provider) {
     call *c = calloc(1, sizeof *c);
     if (!c) return;
     *c = (call){ .s = ctx, .kind = CALL_UNREACHABLE, .provider = provider };
+    server_post(c);
+}
+
+void server_client_ended(void *ctx, const dataplane_ended *e) {
+    call *c = calloc(1, sizeof *c);
+    if (!c) return;
+    *c = (call){ .s = ctx, .kind = CALL_ENDED, .end = *e };
     server_post(c);
 }
 

@@ -9,6 +9,11 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "messages are little-endian and copied as they lie");
 
+const char *fkv_end_name(fkv_end e) {
+    static const char *const names[FKV_END_COUNT] = { "", "quota", "stall", "malformed", "surplus", "ticket" };
+    return names[e];
+}
+
 static bool rendezvous_ok(const uint8_t *body, uint32_t value_bytes) {
     fkv_rendezvous v;
     memcpy(&v, body, sizeof v);

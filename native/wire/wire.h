@@ -143,16 +143,34 @@ static_assert(sizeof(fkv_renewal) == 40, "drawing");
 /* The hello that answers it; challenge NULL: the one that asks. */
 fkv_hello fkv_hello_make(const fkv_pass *p, const fkv_challenge *challenge);
 
+/* Why an owner ended a connection to a client: what its operator reads, and the client is told by its next welcome.
+ * NONE: it did not, or has forgotten. */
+typedef enum fkv_end {
+    FKV_END_NONE,
+    FKV_END_QUOTA,     /* more than twice as many requests as its quota were at the owner */
+    FKV_END_STALL,     /* it took no replies */
+    FKV_END_MALFORMED, /* a message was too short to be a request */
+    FKV_END_SURPLUS,   /* it had too many connections to one worker */
+    FKV_END_TICKET,    /* its ticket had expired or was revoked */
+    FKV_END_COUNT
+} fkv_end;
+const char *fkv_end_name(fkv_end e); /* as EndReason in core/protocol/end-reason.ts has it; NONE: "" */
+
 typedef struct fkv_welcome {
     uint32_t magic;          /* FKV_WELCOME_MAGIC */
     uint8_t version, status; /* status: fkv_status; OK when accepted */
-    uint16_t features;
+    uint8_t ended;           /* fkv_end: why the owner ended the client's connection before this one */
+    uint8_t reserved;
     uint64_t server_incarnation;
     uint32_t lease_ms;  /* how long a granted lease lasts */
     uint32_t drift_ppm; /* bound on the clocks' difference in rate */
     uint64_t wall_ms;   /* the owner's wall clock, for expiry */
+    /* Requests of this connection, but those with the trait ASIDE, that may be at the owner: from their SEND to the last
+     * message of their reply. 0: any number. */
+    uint32_t quota;
+    uint32_t reserved2;
 } fkv_welcome;
-static_assert(sizeof(fkv_welcome) == 32, "drawing");
+static_assert(sizeof(fkv_welcome) == 40, "at most FAB_PRIVATE_MAX");
 enum { FKV_WELCOME_MAGIC = 0x564b5246 }; /* "FRKV" */
 
 /* ---- requests ---- */

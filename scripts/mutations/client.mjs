@@ -40,16 +40,19 @@ export const mutations = [
     [
       'client: values that were answered at once are thought to follow each other',
       batches,
-      'place(from + i, offsetIn(end, words, at), length);',
-      'place(from + i, needed - length, length);',
+      'place(i, offsetIn(end, words, at), length);',
+      'place(i, needed - length, length);',
     ],
+    ['client: what comes later is written where values of the last crossing lie', batches, '        used = end;\n', ''],
+    ['client: a value that did not fit is forgotten', batches, '        short = true;\n', ''],
     [
-      'client: what comes later is written where values of the last crossing lie',
-      batches,
-      'used = this.#post({ space, keys: chunk, from, memory, begin: used, limits }, sink, ends);',
-      'this.#post({ space, keys: chunk, from, memory, begin: used, limits }, sink, ends);',
+      'client: keys of a getMany that wait for room lie in the memory of its caller',
+      bytes(
+        'keys of a batch that waits for its first place are not changed by what the caller does to them after the call',
+      ),
+      "keys[i] = ownKey(keys[i] ?? '');",
+      "keys[i] = keys[i] ?? '';",
     ],
-    ['client: a value that did not fit is forgotten', batches, '          short = true;\n', ''],
   ]),
   // ---------------------------------------------------------------- what is stored is what was given
   ...inFile('client/codec.ts', [
@@ -105,6 +108,14 @@ export const mutations = [
       bytes('a codec may close the client while it decodes: what had ended is answered, and the rest is ERR_CLOSED'),
       'if (!this.#draining) this.#end();',
       'this.#end();',
+    ],
+  ]),
+  ...inFile('client/batch-changes.ts', [
+    [
+      'client: values of a putMany that wait for room lie in the memory of its caller',
+      bytes('what waits for room is not changed by what the caller does to its buffers after the call'),
+      '  handed.values = handed.values.map((value) => Buffer.from(value));\n',
+      '',
     ],
   ]),
   ...inFile('client/waiting-queue.ts', [

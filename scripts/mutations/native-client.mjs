@@ -11,6 +11,7 @@ const group = by('lookup_group');
 const index = by('lookup_index');
 const locations = by('lookup_locations');
 const follow = by('lookup_follow');
+const quota = by('session_quota');
 const session = by('session');
 const owner = by('session_owner');
 const shm = by('fabric_shm');
@@ -173,6 +174,24 @@ export const mutations = [
       session('a_change_without_answer_is_sent_again_as_the_same_after_a_new_connection'),
       'r->head.flags |= FKV_REQUEST_RETRY;',
       'r->head.flags |= 0;',
+    ],
+    [
+      'session: more requests are sent than the owner allows',
+      quota('no_more_requests_are_at_an_owner_than_its_welcome_allows'),
+      '        if (o->at_owner >= o->quota && !fkv_op_is(r->head.op, FKV_ASIDE)) return;\n',
+      '',
+    ],
+    [
+      'session: what was given up is thought to have left its owner',
+      quota('a_request_that_was_given_up_counts_until_its_reply_has_come'),
+      'static void not_on_its_way(request *r) {\n',
+      'static void not_on_its_way(request *r) {\n    r->owner->at_owner--;\n',
+    ],
+    [
+      "session: time in which the event loop was held is taken for the owner's",
+      quota('time_in_which_the_event_loop_was_held_does_not_count_once'),
+      'uint64_t later = session_put_off(s, &r->held_ns);',
+      'uint64_t later = 0;',
     ],
   ]),
   ...inFile('native/client/session/owner.c', [

@@ -14,6 +14,14 @@ export const mutations = [
       '    if (w->wall_ms >= w->expiry_ms)',
     ],
   ]),
+  ...inFile('native/dataplane/client.c', [
+    [
+      'dataplane: a client is not told why it was ended',
+      by('dataplane_limits')('the_operator_and_the_next_connection_are_told_why_one_was_ended'),
+      '    dedup_note_end(c->memory, (uint8_t)why);\n',
+      '',
+    ],
+  ]),
   ...inFile('native/dataplane/read.c', [
     [
       'scan: the owner does not look at the prefix',
@@ -62,6 +70,12 @@ export const mutations = [
       life('beyond_its_quota_a_client_is_told_to_come_later'),
       ': c->op_count - c->asides > w->d->c.client_quota) return FKV_BUSY;',
       ': false) return FKV_BUSY;',
+    ],
+    [
+      'dataplane: a client is ended for the LAYOUTs of many shards',
+      by('dataplane_limits')('layouts_of_more_shards_than_the_quota_allows_requests_do_not_end_a_client'),
+      'op *o = c->op_count - c->asides <= 2 *',
+      'op *o = c->op_count <= 2 *',
     ],
     [
       'dataplane: a ticket allows everything',

@@ -51,7 +51,7 @@ export const mutations = [
     [
       'dataplane: a client has as many connections as it makes',
       by('dataplane_limits')('a_client_has_no_more_than_a_few_connections_and_the_newest_stay'),
-      'if (n > CONNECTIONS_OF_ONE) client_doom(oldest);',
+      'if (n > CONNECTIONS_OF_ONE) client_doom(oldest, FKV_END_SURPLUS);',
       '(void)oldest;',
     ],
   ]),

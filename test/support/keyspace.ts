@@ -20,19 +20,21 @@ export interface Setup {
 export function setup(
   options: {
     readonly direct?: boolean;
+    readonly maxOutstanding?: number;
     readonly maxQueued?: number;
+    readonly ended?: (shard: number) => string | undefined;
     readonly timeoutMs?: number;
     readonly records?: number;
   } = {},
 ): Setup {
   const native = new FakeNativeClient(options.records);
   native.direct = options.direct ?? true;
-  const operations = new Operations(
-    native,
-    new ValueMemory(),
-    options.maxQueued ?? 1000,
-    (shard) => `nobody answers for shard ${shard}`,
-  );
+  const operations = new Operations(native, new ValueMemory(), {
+    maxOutstanding: options.maxOutstanding ?? 1000,
+    maxQueued: options.maxQueued ?? 1000,
+    explain: (shard) => `nobody answers for shard ${shard}`,
+    ended: options.ended,
+  });
   const shared = {
     operations,
     batches: new BatchReads(native, operations),

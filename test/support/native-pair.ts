@@ -34,6 +34,7 @@ export interface PlaneOptions {
   readonly epoch?: number;
   readonly leaseMs?: number;
   readonly memoryBytes?: number;
+  readonly clientQuota?: number;
   readonly polling?: Polling;
   readonly backupSlowMs?: number;
   readonly replicaLeaseMs?: number;
@@ -66,7 +67,7 @@ export class Plane {
       listen: [{ provider, address: wanted, worker: 0 }],
       workers: 1,
       maxClients: 64,
-      clientQuota: 1024,
+      clientQuota: o.clientQuota ?? 1024,
       polling: o.polling ?? 'never',
       hugePages: 'off',
       ...(o.backupSlowMs === undefined ? {} : { backupSlowMs: o.backupSlowMs }),

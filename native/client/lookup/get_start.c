@@ -6,7 +6,17 @@
 /* Places come into use so many at a time: untouched memory costs nothing, and a client may have many. */
 enum { PLACES_AT_ONCE = 64 };
 
-static void deadline_fired(timer_node *t) { lookup_cancel(LIST_OF(t, lookup_get, deadline), FKV_TIMEOUT); }
+static void deadline_fired(timer_node *t) {
+    lookup_get *g = LIST_OF(t, lookup_get, deadline);
+    session *s = g->l->session;
+    uint64_t later = session_put_off(s, &g->held_ns);
+    if (!later) {
+        lookup_cancel(g, FKV_TIMEOUT);
+        return;
+    }
+    g->deadline_ns = session_now(s) + later;
+    timer_set(session_timers(s), t, g->deadline_ns);
+}
 
 fkv_status get_table(lookup *l) {
     l->table = calloc(l->capacity, sizeof *l->table);
@@ -45,6 +55,7 @@ fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t now_ns, uint64_
     g->hash = lookup_hash(l, k);
     g->shard = fkv_range_shard(l->spread, g->hash);
     g->deadline_ns = deadline_ns;
+    g->held_ns = session_held_ns(l->session);
     g->user = user;
     g->released = false;
     g->retries = g->steps = 0;

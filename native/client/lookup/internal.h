@@ -115,9 +115,9 @@ struct lookup_get {
     uint8_t chain; /* buckets of the chain behind it */
     uint16_t key_bytes, space;
     uint32_t shard;
-    uint64_t hash, deadline_ns;
-    uint8_t *key;          /* key_room or of malloc */
-    lookup_layout *layout; /* by which it reads; NULL while it does not */
+    uint64_t hash, deadline_ns, held_ns; /* held_ns: session_put_off */
+    uint8_t *key;                        /* key_room or of malloc */
+    lookup_layout *layout;               /* by which it reads; NULL while it does not */
     session_peer *peer;
     uint64_t started_ns; /* before its first READ was posted, this time round */
     uint32_t number;     /* of the primary bucket */

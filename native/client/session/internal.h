@@ -31,9 +31,12 @@ typedef struct session_owner {
         fkv_status last;
     } * address;
     uint32_t addresses;
-    uint32_t at;          /* address that is in use or tried */
-    uint32_t routes;      /* shards that name it; > 0: it is to be connected */
-    uint32_t sent_count;  /* requests in `sent` */
+    uint32_t at;         /* address that is in use or tried */
+    uint32_t routes;     /* shards that name it; > 0: it is to be connected */
+    uint32_t sent_count; /* requests in `sent` */
+    /* Of this connection: requests that may be at the owner at once (fkv_welcome), and those that are. What has ended here
+     * counts until its reply has come, for so long it is at the owner. Invariant: at_owner <= quota. */
+    uint32_t quota, at_owner;
     bool gone;            /* taken out of the list of owners: freed when dropped */
     bool was_up, blocked; /* blocked: -EAGAIN, until FAB_WC_SEND_READY */
     bool heard, silent;   /* silent.c */
@@ -83,7 +86,7 @@ typedef struct request {
     bool sent_before; /* a copy may have reached an owner */
     fkv_status why;   /* the last reason for which it has not ended yet */
     uint32_t refusals;
-    uint64_t first_sent_ns, sent_ns;
+    uint64_t first_sent_ns, sent_ns, held_ns; /* held_ns: session_put_off */
     fkv_request head;
     uint8_t *message; /* head, key, value or fkv_rendezvous; `room` or of malloc */
     uint32_t message_bytes;
@@ -130,6 +133,7 @@ struct session {
     timer_node judge; /* absent.c */
     timer_node watch; /* silent.c */
     bool replicated;
+    uint64_t held_ns; /* session_held, in all */
     uint64_t random;
     session_stats stats;
 };
@@ -161,7 +165,7 @@ void request_finish(request *r, fkv_status s, const fkv_reply *reply, uint8_t *b
 /* ends it without an answer, for this reason or as indeterminate */
 void request_give_up(request *r, fkv_status why);
 void requests_wake(session_owner *o); /* something waits: the next flush sends it */
-void requests_push(session_owner *o); /* sends what waits, as far as credits go */
+void requests_push(session_owner *o); /* sends what waits, as far as credits and the quota go */
 void requests_of_lost_link(session_owner *o);
 uint64_t request_id(const request *r);
 

@@ -39,6 +39,14 @@ static void tell(session_owner *o, session_event_type type, fab_provider provide
                    &(session_event){ .type = type, .owner = o->peer.owner, .provider = provider, .reason = reason });
 }
 
+static void tell_connected(session_owner *o, uint8_t ended) {
+    session *s = o->session;
+    s->hooks.event(s->hooks.ctx, &(session_event){ .type = SESSION_CONNECTED,
+                                                   .owner = o->peer.owner,
+                                                   .provider = o->peer.provider,
+                                                   .ended = ended < FKV_END_COUNT ? (fkv_end)ended : FKV_END_NONE });
+}
+
 static bool wanted(const session_owner *o) { return o->routes > 0 && !o->gone && !o->session->closing; }
 
 /* ---- making a connection ---- */
@@ -201,12 +209,14 @@ static void connected(session_owner *o, const fab_wc *wc) {
     o->connected_to = w.server_incarnation;
     o->lease_ms_max = w.lease_ms;
     o->drift_ppm = w.drift_ppm;
+    o->quota = w.quota ? w.quota : UINT32_MAX;
+    o->at_owner = 0;
     o->wall_at_ns = 0;
     lease_wall_sample(o, w.wall_ms, o->started_ns);
     o->peer.conn = o->conn;
     o->peer.link++;
     o->address[o->at].last = FKV_OK;
-    tell(o, SESSION_CONNECTED, o->peer.provider, FKV_OK);
+    tell_connected(o, w.ended);
     renewal_look(o);
     requests_wake(o);
     s->hooks.up(s->hooks.ctx, &o->peer);

@@ -93,6 +93,12 @@ static bool refusal(uint8_t status) {
     return status == FKV_NOT_OWNER || status == FKV_SHARD_CLOSED || status == FKV_BUSY || status == FKV_UNDECIDED;
 }
 
+/* One request less is at the owner, also if nobody here waits for it any more. */
+static void count_reply(session_owner *o, const fkv_reply *reply) {
+    if (fkv_op_is(reply->op, FKV_ASIDE) || reply->flags & FKV_REPLY_MORE || o->at_owner == 0) return;
+    if (o->at_owner-- >= o->quota) requests_wake(o);
+}
+
 void reply_received(session_owner *o, const void *message, uint32_t bytes) {
     session *s = o->session;
     fkv_reply reply;
@@ -101,6 +107,7 @@ void reply_received(session_owner *o, const void *message, uint32_t bytes) {
         owner_drop(o, FKV_BAD_REQUEST);
         return;
     }
+    count_reply(o, &reply);
     request *r = request_of(s, reply.id);
     if (!r || r->owner != o || (r->state != REQUEST_SENT && r->state != REQUEST_ABANDONED)) return;
     if (reply.op != r->head.op) {

@@ -19,7 +19,12 @@ static const uint64_t MS = 1000000;
 
 static void deadline_fired(timer_node *t) {
     request *r = LIST_OF(t, request, deadline);
-    session_cancel(r->session, request_id(r), FKV_TIMEOUT);
+    session *s = r->session;
+    uint64_t later = session_put_off(s, &r->held_ns);
+    if (later)
+        timer_set(&s->timers, t, session_now(s) + later);
+    else
+        session_cancel(s, request_id(r), FKV_TIMEOUT);
 }
 
 static void delay_fired(timer_node *t) { request_queue(LIST_OF(t, request, delay), false); }
@@ -145,6 +150,7 @@ fkv_status request_start(session *s, const session_ask *a, session_owner *pinned
     r->refusals = 0;
     r->why = FKV_TIMEOUT;
     r->first_sent_ns = r->sent_ns = 0;
+    r->held_ns = s->held_ns;
     r->done = a->done;
     r->user = a->user;
     s->outstanding++;
@@ -240,6 +246,7 @@ static int send_one(session_owner *o, request *r, uint64_t now) {
         o->session->stats.resent++;
     else
         r->first_sent_ns = now;
+    if (!fkv_op_is(r->head.op, FKV_ASIDE)) o->at_owner++;
     r->sent_before = true;
     r->sent_ns = now;
     r->state = REQUEST_SENT;
@@ -256,6 +263,8 @@ void requests_push(session_owner *o) {
     uint64_t now = session_now(s); /* before the first SEND: a lease counts from here */
     while (o->state == OWNER_UP && !list_empty(&o->waiting)) {
         request *r = LIST_OF(o->waiting.next, request, link);
+        /* What is sent aside waits in front, and does not count. The next reply lets the others go on. */
+        if (o->at_owner >= o->quota && !fkv_op_is(r->head.op, FKV_ASIDE)) return;
         if (fkv_op_is(r->head.op, FKV_CHANGES) && !shard_open_window(&s->shard[r->head.shard], r)) {
             list_remove(&r->link);
             r->owner = NULL;

@@ -63,6 +63,7 @@ typedef struct session_event {
     uint32_t owner, shard; /* shard: NOT_OWNER only */
     fab_provider provider;
     fkv_status reason;
+    fkv_end ended; /* CONNECTED: why the owner itself ended the connection before */
 } session_event;
 
 /* What is told to the layer above. All are set; `ctx` is passed to each. */
@@ -180,6 +181,18 @@ uint8_t *session_take_body(session_answer *a);
 bool session_renew(session *s, session_peer *p);
 
 /* ---- the loop ---- */
+/* The caller's thread was busy with something else for so long, and gave nothing to the network and took nothing from
+ * it: that time does not count for what is under way (each deadline is put off once). */
+void session_held(session *s, uint64_t ns);
+/* All of that time. */
+uint64_t session_held_ns(const session *s);
+/* The deadline of what began when `*held` was session_held_ns has come: it is so much later, 0: now. Sets `*held`, so
+ * that it is put off once. */
+static inline uint64_t session_put_off(const session *s, uint64_t *held) {
+    uint64_t before = *held, now = session_held_ns(s);
+    *held = UINT64_MAX;
+    return before < now ? now - before : 0;
+}
 /* Hands out completions, as long as there are some and at most for a few rounds. Returns how many there were. */
 int session_poll(session *s);
 void session_flush(session *s);

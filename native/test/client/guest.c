@@ -7,6 +7,7 @@ static void on_event(void *ctx, const session_event *e) {
     guest *c = ctx;
     c->reason = e->reason;
     c->connected += e->type == SESSION_CONNECTED;
+    if (e->type == SESSION_CONNECTED) c->ended = e->ended;
     c->disconnected += e->type == SESSION_DISCONNECTED;
     c->refused += e->type == SESSION_REFUSED;
     c->not_owner += e->type == SESSION_NOT_OWNER;

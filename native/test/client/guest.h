@@ -21,6 +21,7 @@ typedef struct guest {
     session *s;
     uint32_t connected, disconnected, refused, not_owner, silent;
     fkv_status reason;
+    fkv_end ended; /* of the last connection that came */
 } guest;
 
 lookup_config guest_config(guest *c, puppet *p);

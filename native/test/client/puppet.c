@@ -105,7 +105,9 @@ static int do_connect(fab_cq *cq, const char *address, const fab_identity *who, 
                              .server_incarnation = p->server_incarnation,
                              .lease_ms = (uint32_t)(p->lease_ns / 1000000),
                              .drift_ppm = 1000,
-                             .wall_ms = p->h->wall_ms };
+                             .wall_ms = p->h->wall_ms,
+                             .quota = p->quota,
+                             .ended = (uint8_t)p->ended };
     c->up = !p->unreachable && !p->refuses;
     c->head.max_message = c->up ? 16 << 10 : 0;
     uint32_t answer_bytes = p->answer ? p->answer_bytes : sizeof welcome;

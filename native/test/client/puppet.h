@@ -70,6 +70,8 @@ typedef struct puppet {
     bool silent; /* answers nothing */
     /* called for each request; NULL: nobody wants to know */
     void (*heard)(struct puppet *p, const fkv_request *q);
+    uint32_t quota;          /* of welcomes; 0: no bound */
+    fkv_end ended;           /* the same */
     bool grants;             /* LEASE replies list the shard */
     fkv_status refuses_with; /* not OK: GETs and changes are answered so */
     uint64_t rkey_base;      /* of the table's segments */

@@ -123,6 +123,101 @@ TEST(a_layout_does_not_count_against_the_quota_and_is_asked_for_once_at_a_time) 
     down(&c);
 }
 
+/* Takes no more replies, until one waits at the owner. */
+static void take_no_more(raw *c) {
+    c->keep = true;
+    for (uint64_t asked = requests_of(FKV_OP_LAYOUT); !blocked_clients();) {
+        ask_layout(c, 0);
+        asked++;
+        while (requests_of(FKV_OP_LAYOUT) < asked) raw_poll(c);
+        raw_poll(c);
+    }
+}
+
+/* The first read of each shard needs its LAYOUT: of many shards that is more than twice the quota, at once. */
+TEST(layouts_of_more_shards_than_the_quota_allows_requests_do_not_end_a_client) {
+    uint64_t layout[RIG_SHARDS];
+    raw c;
+    rig_init(&r, provider, NULL);
+    r.config.client_quota = 1;
+    r.config.stall_ms = 60000;
+    rig_up(&r, RIG_SHARDS, TABLE_MEMORY_MIN);
+    raw_up(&c, &r, 1);
+    take_no_more(&c);
+    uint64_t asked = requests_of(FKV_OP_LAYOUT);
+    for (uint32_t i = 1; i < RIG_SHARDS; i++) layout[i] = ask_layout(&c, i);
+    uint64_t put = raw_put_begin(&c, "k", "v", 1);
+    while (requests_of(FKV_OP_LAYOUT) < asked + RIG_SHARDS - 1 || requests_of(FKV_OP_PUT) < 1) {
+        raw_poll(&c);
+        CHECK(!c.gone);
+    }
+    raw_release_kept(&c);
+    for (uint32_t i = 1; i < RIG_SHARDS; i++) CHECK_EQ(raw_end(&c, layout[i]), FKV_OK);
+    CHECK_EQ(raw_end(&c, put), FKV_OK);
+    down(&c);
+}
+
+/* ---- why a connection was ended ---- */
+
+static dataplane_ended told;
+static void on_ended(void *ctx, const dataplane_ended *e) {
+    (void)ctx;
+    told = *e;
+}
+
+static void beyond_the_quota(raw *c) {
+    take_no_more(c);
+    while (!c->gone) {
+        fkv_request q = raw_request(c, FKV_OP_PUT, "k");
+        q.value_bytes = 1;
+        raw_try(c, &q, "k", "v", 1);
+        raw_poll(c);
+    }
+}
+static void no_request(raw *c) {
+    struct iovec v = { "too short", 8 };
+    CHECK_EQ(fab_send(c->conn, &v, 1), 0);
+    while (!c->gone) raw_turn(c, &c->gone);
+}
+static void no_replies(raw *c) {
+    take_no_more(c);
+    while (!c->gone) raw_turn(c, &c->gone);
+}
+
+TEST(the_operator_and_the_next_connection_are_told_why_one_was_ended) {
+    enum { QUOTA = 4 };
+    static const struct {
+        void (*f)(raw *c);
+        fkv_end why;
+    } cases[] = { { beyond_the_quota, FKV_END_QUOTA },
+                  { no_request, FKV_END_MALFORMED },
+                  { no_replies, FKV_END_STALL } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        raw c;
+        told = (dataplane_ended){ 0 };
+        rig_init(&r, provider, NULL);
+        r.config.client_quota = QUOTA;
+        r.config.stall_ms = cases[i].why == FKV_END_STALL ? 200 : 60000;
+        r.config.on_ended = on_ended;
+        rig_up(&r, RIG_SHARDS, TABLE_MEMORY_MIN);
+        raw_up(&c, &r, 77);
+        CHECK_EQ(c.quota, QUOTA);
+        CHECK_EQ(c.ended, FKV_END_NONE);
+        cases[i].f(&c);
+        raw_down(&c);
+        raw_up(&c, &r, 77);
+        CHECK_EQ(c.ended, cases[i].why);
+        raw_down(&c);
+        raw_up(&c, &r, 77);
+        CHECK_EQ(c.ended, FKV_END_NONE); /* told once */
+        down(&c);
+        CHECK_EQ(told.why, cases[i].why);
+        CHECK_EQ(told.client, 77);
+        CHECK_EQ(told.provider, provider);
+        CHECK(cases[i].why != FKV_END_QUOTA || told.requests == 2 * QUOTA + 1);
+    }
+}
+
 /* A request that is refused is in nobody's hands any more when the next one, which came with it, is looked at. */
 TEST(what_is_refused_leaves_room_for_what_comes_behind_it) {
     enum { QUOTA = 2, REFUSED = 3 * QUOTA };
@@ -239,6 +334,8 @@ static void tests(void) {
     RUN(a_client_has_no_more_than_a_few_connections_and_the_newest_stay);
     RUN(credits_that_come_to_a_connection_that_is_ending_do_not_bring_it_back);
     RUN(a_layout_does_not_count_against_the_quota_and_is_asked_for_once_at_a_time);
+    RUN(layouts_of_more_shards_than_the_quota_allows_requests_do_not_end_a_client);
+    RUN(the_operator_and_the_next_connection_are_told_why_one_was_ended);
     RUN(what_is_refused_leaves_room_for_what_comes_behind_it);
     RUN(a_scan_ends_whatever_the_size_of_a_value);
     RUN(scans_that_come_together_share_the_time_of_one);

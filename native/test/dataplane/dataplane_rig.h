@@ -249,6 +249,8 @@ typedef struct raw {
     uint64_t sequence[RIG_SHARDS];
     fkv_status welcome;
     uint8_t version;
+    uint32_t quota; /* of the welcome, as the next */
+    fkv_end ended;
     fkv_challenge challenge; /* number 0: not challenged */
     uint8_t answered_nonce[FKV_NONCE_BYTES];
     fkv_pass shown;            /* where connections are encrypted: under which */
@@ -288,6 +290,8 @@ static inline void raw_poll(raw *c) {
                          : wc[i].status == FAB_AUTH_ERR ? FKV_UNAUTHORIZED
                                                         : FKV_DISCONNECTED;
             c->version = w.version;
+            c->quota = w.quota;
+            c->ended = (fkv_end)w.ended;
         } else if (wc[i].opcode == FAB_WC_RECV) {
             raw_message *m = malloc(sizeof *m + wc[i].bytes);
             const uint8_t *body;

@@ -25,7 +25,7 @@ static inline void do_cut(worker *w, void *ctx) {
     for (fkv_list *l = w->clients.next, *after; l != &w->clients; l = after) {
         after = l->next;
         client *x = LIST_OF(l, client, of_worker);
-        if (x->link) client_doom(x);
+        if (x->link) client_doom(x, FKV_END_NONE);
     }
 }
 static struct { uint64_t fed, waits, right_ns, prepared, committed, granted_ns; } seen;

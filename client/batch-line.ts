@@ -1,0 +1,122 @@
+/**
+ * Batches of one kind that wait for room at the native side. A batch is handed over in pieces: it takes what room there
+ * is, waits, and goes on, in turn with the others. All batches of a kind have a share of the places together, so that
+ * calls for single keys find room beside them, however long the batches are.
+ */
+import { Status, statusError } from './errors.js';
+import type { Limits } from './operations.js';
+import { isSilent, PatientQueue, silence, type Waits } from './patient-queue.js';
+import { abortError } from './pending.js';
+import type { Turn } from './turn.js';
+
+/** Room for fewer operations is no reason to go on. */
+const WORTHWHILE = 64;
+
+class RoomWait implements Waits {
+  since = 0;
+  timeoutMs = 0;
+  settled = false;
+  readonly promise: Promise<void>;
+  #resolve: () => void = () => undefined;
+  #reject: (error: unknown) => void = () => undefined;
+
+  constructor() {
+    this.promise = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  go(): void {
+    this.settled = true;
+    this.#resolve();
+  }
+
+  fail(error: unknown): void {
+    this.settled = true;
+    this.#reject(error);
+  }
+}
+
+/** What a line has to know of its client. */
+export interface Places {
+  /** Where nothing is outstanding. */
+  readonly most: number;
+  readonly free: number;
+  /** Milliseconds; and what it said at the latest answer of a server. */
+  readonly clock: number;
+  readonly answeredAt: number;
+  readonly closed: boolean;
+  /** Something waits from now on. */
+  waits(): void;
+}
+
+export class BatchLine {
+  /** Operations of these batches that are outstanding. */
+  outstanding = 0;
+  readonly share: number;
+  readonly #places: Places;
+  readonly #turn: Turn;
+  readonly #waiting = new PatientQueue<RoomWait>();
+
+  constructor(places: Places, turn: Turn) {
+    this.#places = places;
+    this.#turn = turn;
+    this.share = Math.ceil(places.most / 3);
+  }
+
+  /** So many operations may be posted now; less than 1: none. */
+  get free(): number {
+    return Math.min(this.share - this.outstanding, this.#places.free);
+  }
+
+  /** Batches that wait. */
+  get length(): number {
+    return this.#waiting.length;
+  }
+
+  /**
+   * Resolves when there may be room again for a batch that was called at `since`. Rejects with ERR_TIMEOUT when no
+   * server has answered this client for `timeoutMs`, with ERR_ABORTED and with ERR_CLOSED.
+   */
+  async room(since: number, { timeoutMs, signal }: Limits): Promise<void> {
+    if (this.#places.closed) throw statusError(Status.closed);
+    const { clock: now, answeredAt } = this.#places;
+    // A batch that waited for another one has waited too.
+    if (isSilent(since, timeoutMs, answeredAt, now)) throw silence(now - answeredAt, this.length + 1);
+    const wait = new RoomWait();
+    this.#waiting.push(wait, since, timeoutMs);
+    this.#places.waits();
+    if (signal === undefined) {
+      await wait.promise;
+      return;
+    }
+    const aborted = (): void => {
+      wait.fail(abortError(signal));
+      this.#waiting.oneEnded();
+    };
+    signal.addEventListener('abort', aborted, { once: true });
+    try {
+      await wait.promise;
+    } finally {
+      signal.removeEventListener('abort', aborted);
+    }
+  }
+
+  /** Lets the first that waits go on. Called when something has completed, and by a batch that has left room. */
+  wake(): void {
+    const { first } = this.#waiting;
+    if (first === undefined || this.free < Math.min(WORTHWHILE, this.share)) return;
+    this.#waiting.shift();
+    first.go();
+  }
+
+  expire(answeredAt: number): void {
+    this.#waiting.expire(this.#places.clock, answeredAt, this.#turn);
+  }
+
+  /** Ends what waits: the client is closed. */
+  end(): void {
+    for (const wait of this.#waiting.clear()) wait.fail(statusError(Status.closed));
+  }
+}

@@ -1,0 +1,17 @@
+import test from 'ava';
+import type { DataPlane } from '../native/data-plane.js';
+import { reportEnds } from './ended-connections.js';
+import { Log } from './log.js';
+
+test('the log says whose connection was ended and why, and not without end', (t) => {
+  const plane: Pick<DataPlane, 'onEnded'> = { onEnded: undefined };
+  const lines: string[] = [];
+  reportEnds(plane, new Log('info', (level, text) => lines.push(`${level} ${text}`)));
+  for (let i = 0; i < 100; i++)
+    plane.onEnded?.({ client: 0xabcn, worker: 2, provider: 'tcp', why: 'quota', requests: 513 });
+  t.is(
+    lines[0],
+    'warn worker 2 ended the tcp connection of client 0000000000000abc: more than twice as many requests as --client-quota allows were at the worker. 513 of its requests were at this worker; farkv clients shows who it is',
+  );
+  t.true(lines.length < 100);
+});

@@ -40,7 +40,8 @@ export default tseslint.config(
         {
           selector:
             "BinaryExpression[operator='instanceof'][right.name=/^(AbortSignal|ArrayBuffer|DataView|Date|Map|Promise|RegExp|Set|SharedArrayBuffer|\\w+Array)$/]",
-          message: 'one of another realm (node:vm, jest) is none: use isBytes of core/bytes.ts, or types of node:util',
+          message:
+            'one of another realm (node:vm, jest) is none: use isBytes of core/raft/bytes.ts, or types of node:util',
         },
       ],
     },

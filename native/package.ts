@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { FarkvError } from '../core/errors.js';
-import { packageRoot } from './runtime.js';
+import { packageRoot, whyNotLoaded } from './runtime.js';
 
 /** Modules that are the entry of a thread, as paths in dist/. */
 export type ThreadProgram = 'server/node-worker' | 'server/control/front-worker' | 'bench/ycsb/thread';
@@ -32,8 +32,9 @@ export function loadAddon(): unknown {
   } catch (cause) {
     throw new FarkvError(
       'ERR_ADDON',
-      `farkv's native addon could not be loaded on ${process.platform}-${process.arch}. ` +
-        'Prebuilt binaries are for linux-x64 and linux-arm64 with glibc 2.28 or later; elsewhere install gcc, make and python3, then run: npm rebuild farkv',
+      whyNotLoaded(cause) ??
+        `farkv's native addon could not be loaded on ${process.platform}-${process.arch}. ` +
+          'Prebuilt binaries are for linux-x64 and linux-arm64 with glibc 2.28 or later; elsewhere install gcc, make and python3, then run: npm rebuild farkv',
       { cause },
     );
   }

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { BUNDLED, packageRoot } from './runtime.js';
+import { BUNDLED, NO_ADDONS, packageRoot, PERMISSIONS, whyNotLoaded } from './runtime.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -58,4 +58,17 @@ test('require() and import give the same client', (t) => {
   });`;
   const { stdout } = spawnSync(process.execPath, ['-e', program], { cwd: ROOT, encoding: 'utf8' });
   t.is(stdout, 'true function\n');
+});
+
+test('what keeps Node.js from loading the addon is said, with what to do', (t) => {
+  const run = (...options: string[]): string => {
+    const program = `import('farkv').then(() => console.log('loaded'), ({ code, message }) => console.log(code, message));`;
+    const words = ['--no-warnings', ...options, '--input-type=module', '-e', program];
+    return spawnSync(process.execPath, words, { cwd: ROOT, encoding: 'utf8' }).stdout.trim();
+  };
+  t.is(run('--no-addons'), `ERR_ADDON ${NO_ADDONS}`);
+  const flag = process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission';
+  t.is(run(flag, '--allow-fs-read=*'), `ERR_ADDON ${PERMISSIONS}`);
+  t.is(whyNotLoaded(Object.assign(new Error('x'), { code: 'MODULE_NOT_FOUND' })), BUNDLED);
+  t.is(whyNotLoaded(new Error('wrong ELF class')), undefined);
 });

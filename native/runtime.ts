@@ -20,6 +20,31 @@ export const BUNDLED =
   'farkv is part of a bundle, and its native addon cannot be: leave it out of the bundle, and install it where the bundle runs. ' +
   "esbuild: external: ['farkv']; webpack: externals: { farkv: 'commonjs farkv' }; Rollup, Vite: external: ['farkv']";
 
+/** Of a program that Node.js lets do certain things alone. */
+export const PERMISSIONS =
+  "farkv's native addon could not be loaded: this program runs with --permission, which farkv needs more of: " +
+  '--allow-addons and --allow-fs-read=* (a server also --allow-worker and --allow-fs-write=*)';
+
+/** Of a program that may have none at all. */
+export const NO_ADDONS =
+  "farkv's native addon could not be loaded: this program runs with --no-addons; leave that out, also in NODE_OPTIONS";
+
+interface Permission {
+  has(scope: string, reference?: string): boolean;
+}
+/** undefined: the program may do everything. */
+export const permission = (): Permission | undefined => (process as { readonly permission?: Permission }).permission;
+
+const mayRead = (path: string): boolean => permission()?.has('fs.read', path) !== false;
+
+/** What to do about an error of loading the addon; undefined: it is of the addon itself. */
+export function whyNotLoaded(cause: unknown): string | undefined {
+  const { code } = Object(cause) as { readonly code?: unknown };
+  if (code === 'ERR_ACCESS_DENIED') return PERMISSIONS;
+  if (code === 'ERR_DLOPEN_DISABLED') return permission() === undefined ? NO_ADDONS : PERMISSIONS;
+  return code === 'MODULE_NOT_FOUND' ? BUNDLED : undefined;
+}
+
 /**
  * The folder of farkv's package that has this module, given by its `import.meta.url`; undefined: a bundle has it. A
  * bundle of CommonJS has no URL at all.
@@ -46,6 +71,7 @@ export function packageRoot(url: string | undefined): string {
       'ERR_ADDON',
       `farkv runs on Node.js 20.19, 22.12 or later, and this is ${other}: run this program with node`,
     );
+  if (url !== undefined && !mayRead(dirname(fileURLToPath(url)))) throw new FarkvError('ERR_ADDON', PERMISSIONS);
   const root = rootOf(url);
   if (root === undefined) throw new FarkvError('ERR_ADDON', BUNDLED);
   return root;

@@ -72,3 +72,17 @@ test('an unknown property names the nearest known one; those of databases and of
   });
   t.notThrows(() => parse({ 'redis.host': 'x', workload: 'site.ycsb.workloads.CoreWorkload', table: 'usertable' }));
 });
+
+test('properties of databases that are not here are named once, and ignored', (t) => {
+  const told: (readonly string[])[] = [];
+  const all = { 'mongodb.url': 'x', hosts: 'a,b', 'jdbc.driver': 'y', recordcount: '5', 'redis.host': 'z' };
+  const p = parseParameters(new Map(Object.entries(all)), ['redis.'], (names) => told.push(names));
+  t.is(p.recordCount, 5);
+  t.deepEqual(told, [['mongodb.url', 'hosts', 'jdbc.driver']]);
+  t.throws(() => parse({ 'measurement.intervall': 'op' }), { message: /did you mean measurement.interval\?/ });
+});
+
+test('more operations may be asked for than 32 bits count', (t) => {
+  t.is(parse({ operationcount: '3000000000' }).operationCount, 3_000_000_000);
+  t.throws(() => parse({ operationcount: '1e16' }), { code: 'ERR_CONFIG' });
+});

@@ -2,11 +2,12 @@
  * What a run is told: YCSB's properties, under YCSB's names and with its defaults, read into one typed object and
  * checked.
  *
- * Properties of the databases (`redis.host`, ...) are left to them. A property that nobody knows is an error that names
- * the nearest known one: a misspelt `recordcnt` would otherwise measure something else.
+ * Properties of the databases (`redis.host`, ...) are left to them. A property that is like a known one is an error that
+ * names it: a misspelt `recordcnt` would otherwise measure something else. Others nobody here knows are of databases that
+ * YCSB has and this runner has not (`mongodb.url`): they are named, and ignored.
  */
 import { FarkvError } from '../../core/errors.js';
-import { unknownName } from '../../core/nearest.js';
+import { nearest, unknownName } from '../../core/nearest.js';
 import type { Properties } from './properties.js';
 
 export type RequestDistribution =
@@ -118,15 +119,24 @@ class Reader {
   }
 }
 
-function refuseUnknown(properties: Properties, known: ReadonlySet<string>, databasePrefixes: readonly string[]): void {
-  for (const name of properties.keys()) {
-    if (known.has(name) || ACCEPTED.has(name) || databasePrefixes.some((prefix) => name.startsWith(prefix))) continue;
-    throw new FarkvError('ERR_CONFIG', unknownName('property', name, [...known, ...ACCEPTED]));
-  }
+/** Those that nobody knows. Throws for one that is like a known one. */
+function strangeNames(properties: Properties, known: readonly string[], databasePrefixes: readonly string[]): string[] {
+  return [...properties.keys()].filter((name) => {
+    if (known.includes(name) || databasePrefixes.some((prefix) => name.startsWith(prefix))) return false;
+    if (nearest(name, known) === undefined) return true;
+    throw new FarkvError('ERR_CONFIG', unknownName('property', name, known));
+  });
 }
 
-/** databasePrefixes: names that begin so belong to the databases and are not read here. */
-export function parseParameters(properties: Properties, databasePrefixes: readonly string[] = []): Parameters {
+/**
+ * databasePrefixes: names that begin so belong to the databases and are not read here. `onStrange` is told of the names
+ * that nobody here knows, if there are any: files for YCSB have those of other databases.
+ */
+export function parseParameters(
+  properties: Properties,
+  databasePrefixes: readonly string[] = [],
+  onStrange: (names: readonly string[]) => void = () => undefined,
+): Parameters {
   const read = new Reader(properties);
   const recordCount = read.integer('recordcount', 0, 0, LIMIT);
   const insertStart = read.integer('insertstart', 0, 0, LIMIT);
@@ -139,7 +149,7 @@ export function parseParameters(properties: Properties, databasePrefixes: readon
   }
   const parameters: Parameters = {
     recordCount,
-    operationCount: read.integer('operationcount', 0, 0, LIMIT),
+    operationCount: read.integer('operationcount', 0, 0, Number.MAX_SAFE_INTEGER),
     insertStart,
     insertCount: read.integer('insertcount', Math.max(0, recordCount - insertStart), 0, LIMIT),
     fieldCount: read.integer('fieldcount', 10, 1, 10_000),
@@ -188,7 +198,8 @@ export function parseParameters(properties: Properties, databasePrefixes: readon
   };
   // The one kind of measurement there is; another one asked for must not go by in silence.
   read.choice('measurementtype', ['hdrhistogram'], 'hdrhistogram');
-  refuseUnknown(properties, read.known, databasePrefixes);
+  const strange = strangeNames(properties, [...read.known, ...ACCEPTED], databasePrefixes);
+  if (strange.length > 0) onStrange(strange);
   checkTogether(parameters);
   return parameters;
 }

@@ -53,3 +53,13 @@ test('the last of equal keys counts, and every line end is known', (t) => {
     ],
   );
 });
+
+test('a byte order mark before the first name is no part of it', (t) => {
+  t.deepEqual(
+    [...parseProperties('\ufeffa=1\n\ufeffb=2')],
+    [
+      ['a', '1'],
+      ['\ufeffb', '2'],
+    ],
+  );
+});

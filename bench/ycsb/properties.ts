@@ -53,7 +53,8 @@ function unescape(text: string): string {
 
 export function parseProperties(text: string): Map<string, string> {
   const properties = new Map<string, string>();
-  for (const line of logicalLines(text)) {
+  // A byte order mark, which some editors put first, is none of the first name.
+  for (const line of logicalLines(text.replace(/^\ufeff/, ''))) {
     // The key ends at the first unescaped blank, `=` or `:`; one `=` or `:` may follow the blanks.
     const match = /^((?:\\[^]|[^\\=: \t\f])*)[ \t\f]*(?:[=:][ \t\f]*)?([^]*)$/.exec(line);
     if (match) properties.set(unescape(match[1] ?? ''), unescape(match[2] ?? ''));

@@ -294,7 +294,9 @@ function refuse(options: RunOptions, p: Parameters): void {
 
 /** Reads and checks the properties, then does the load or the run. Throws FarkvError for what makes it impossible. */
 export async function runBenchmark(options: RunOptions): Promise<RunReport> {
-  const parameters = parseParameters(options.properties, DATABASE_PREFIXES);
+  const parameters = parseParameters(options.properties, DATABASE_PREFIXES, (names) =>
+    options.onNotice?.(`properties of other databases are ignored: ${names.join(', ')}`),
+  );
   refuse(options, parameters);
   const report = await new Run(options, parameters).go();
   if (options.harness === false || options.signal?.aborted === true) return report;

@@ -3,7 +3,7 @@
  * ERR_PROTOCOL when it is not one. A validator builds a new object of the fields it knows, so a field of a later
  * version is dropped, never believed.
  */
-import { isBytes } from '../bytes.js';
+import { isBytes } from '../raft/bytes.js';
 import { FarkvError } from '../errors.js';
 import { visible } from '../visible-text.js';
 

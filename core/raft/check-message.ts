@@ -5,6 +5,7 @@
  * configuration that is one). It cannot check what only the algorithm knows. The result is a fresh object of known
  * fields, so that nothing else that a peer put into a message gets further.
  */
+import { isBytes } from './bytes.js';
 import { decodeConfiguration, isConfiguration, isMemberId } from './configuration.js';
 import { EntryType, type Entry } from './entry.js';
 import type { RaftMessage, SnapshotMeta } from './messages.js';
@@ -34,9 +35,7 @@ function boolean(fields: Fields, name: string): boolean {
 
 function bytes(fields: Fields, name: string): Uint8Array {
   const value = fields[name];
-  // It is decoded in this realm.
-  // eslint-disable-next-line no-restricted-syntax -- nothing of core/raft knows core/bytes.ts
-  if (!(value instanceof Uint8Array)) throw new Malformed(`${name} is not bytes`);
+  if (!isBytes(value)) throw new Malformed(`${name} is not bytes`);
   return value;
 }
 
@@ -104,25 +103,27 @@ function read(fields: Fields): RaftMessage {
     }
     case 'append-accept':
       return { type, ...envelope, index: number(fields, 'index') };
-    case 'append-reject': {
-      const [index, hintIndex, hintTerm] = [
-        number(fields, 'index'),
-        number(fields, 'hintIndex'),
-        number(fields, 'hintTerm'),
-      ];
-      if (hintIndex > index || hintTerm > term) throw new Malformed('a hint at what the sender cannot have');
-      return { type, ...envelope, index, hintIndex, hintTerm };
-    }
+    case 'append-reject':
+      return {
+        type,
+        ...envelope,
+        index: number(fields, 'index'),
+        hintIndex: number(fields, 'hintIndex'),
+        hintTerm: number(fields, 'hintTerm'),
+      };
     case 'heartbeat':
       return { type, ...envelope, commit: number(fields, 'commit'), round: number(fields, 'round') };
     case 'heartbeat-reply':
       return { type, ...envelope, round: number(fields, 'round') };
     case 'vote':
-    case 'pre-vote': {
-      const [lastIndex, lastTerm] = [number(fields, 'lastIndex'), number(fields, 'lastTerm')];
-      if (lastTerm >= term) throw new Malformed('a log that is not older than the election');
-      return { type, ...envelope, lastIndex, lastTerm, transfer: boolean(fields, 'transfer') };
-    }
+    case 'pre-vote':
+      return {
+        type,
+        ...envelope,
+        lastIndex: number(fields, 'lastIndex'),
+        lastTerm: number(fields, 'lastTerm'),
+        transfer: boolean(fields, 'transfer'),
+      };
     case 'vote-reply':
     case 'pre-vote-reply':
       return { type, ...envelope, granted: boolean(fields, 'granted') };

@@ -64,8 +64,8 @@ export const mutations = [
     [
       'adapters: a time to live is longer than an owner takes',
       unstorage('times to live of any length are taken'),
-      '2 ** 46',
-      '2 ** 47',
+      'Math.min(TTL_MAX, ',
+      'Math.min(2 * TTL_MAX, ',
     ],
   ]),
   ...inFile('adapters/session.ts', [
@@ -105,7 +105,7 @@ export const mutations = [
         test: 'test/adapters/opentelemetry.test.ts',
         title: 'a call is a span of the context in which it was made, until that is ended',
       },
-      '      span.setStatus({ code: api.SpanStatusCode.ERROR, message: text });\n',
+      '      span.setStatus({ code: codes.ERROR, message: text });\n',
       '',
     ],
   ]),

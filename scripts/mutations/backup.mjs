@@ -71,8 +71,8 @@ export const mutations = [
     [
       'backup: the files are for everybody',
       backup('a backup has everything that is stored, in private files, and gives it back'),
-      "await open(path, 'wx', 0o600)",
-      "await open(path, 'wx', 0o644)",
+      "open(path, 'wx', 0o600)",
+      "open(path, 'wx', 0o644)",
     ],
   ]),
   // ---------------------------------------------------------------- taking and restoring

@@ -40,7 +40,7 @@ async function used(result: unknown): Promise<void> {
   const answer: unknown = await result;
   if (answer instanceof Keyspace) {
     await answer.get('key').catch(isHow);
-    await answer.put('key', 'value' as never);
+    await answer.put('key', 'value');
   } else if (typeof answer === 'object' && answer !== null && Symbol.asyncIterator in answer) {
     const pages = answer as AsyncGenerator<unknown, void>;
     await pages.next();

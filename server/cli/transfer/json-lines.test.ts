@@ -76,6 +76,9 @@ test('what is no entry is refused, with what is wrong', (t) => {
     ['{"key":"a","value":"","flags":-1}', /flags/],
     ['{"key":"a","value":"","codec":1.5}', /codec/],
     ['{"key":"a","value":"","expiresAtMs":"tomorrow"}', /expiresAtMs/],
+    ['{"key":"a","value":"1","key":"b"}', /the field key stands twice/],
+    ['{"key":"a","value":"1","flags":1,"flags" : 1}', /the field flags stands twice/],
+    ['{"key":"a","value":"\\\\","\\u006bey":"b"}', /the field key stands twice/],
   ];
   for (const [line, message] of wrong)
     t.throws(() => entryOfLine(Buffer.from(line), 0), { instanceOf: LineError, message }, line);
@@ -117,4 +120,13 @@ test('a bad line ends the import, or is named and left out', async (t) => {
 test('a line whose time is over is left out and counted', async (t) => {
   const late = `{"key":"late","value":"","expiresAtMs":${Date.now() - 1}}`;
   t.like(await imported([late, LINES[0] ?? ''], false), { done: { bad: 0, written: 1, expired: 1 } });
+});
+
+test('a value that looks like fields is a value; a byte order mark before the first line is left out', async (t) => {
+  for (const text of ['"key":"a","key":"b"', '\\', '\\"', 'x\\\\":', '":":"']) {
+    const one = entry({ value: Buffer.from(text), key: Buffer.from(text) });
+    t.deepEqual(entryOfLine(Buffer.from(lineOf(one)), 0), one, text);
+  }
+  const marked = Buffer.from('\ufeff{"key":"a","value":"1"}\n\ufeff{}\n');
+  for (const size of [1, 2, 3, 100]) t.deepEqual(await textsOf(marked, size), ['{"key":"a","value":"1"}', '\ufeff{}']);
 });

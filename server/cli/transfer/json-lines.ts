@@ -6,7 +6,8 @@
  *
  * `key` and `value` are text, their bytes are its UTF-8; `key64` and `value64` are base64, for bytes that are no UTF-8
  * and for large values. A field that is 0, or an expiry that is never, is left out. A field that is not known is
- * refused: an `expiresAt` that nobody reads would be an entry that never expires.
+ * refused: an `expiresAt` that nobody reads would be an entry that never expires; so is one that stands twice. A byte
+ * order mark before the first line is left out.
  */
 import { visibleJson } from '../../../core/visible-text.js';
 import { unknownName } from '../../../core/nearest.js';
@@ -50,7 +51,7 @@ export function entryOfLine(line: Uint8Array, namespace: number): EntryRecord {
   const from = parsed as Readonly<Record<string, unknown>>;
   for (const name of Object.keys(from))
     if (!FIELDS.includes(name)) throw new LineError(unknownName('field', name, FIELDS));
-  return {
+  const entry = {
     key: bytesOf(from, 'key'),
     value: bytesOf(from, 'value'),
     namespace: numberOf(from, 'namespace', 65_535) ?? namespace,
@@ -58,6 +59,30 @@ export function entryOfLine(line: Uint8Array, namespace: number): EntryRecord {
     flags: numberOf(from, 'flags', 2 ** 32 - 1) ?? 0,
     expiresAtMs: numberOf(from, 'expiresAtMs', Number.MAX_SAFE_INTEGER),
   };
+  const names = namesIn(text);
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice !== undefined) throw new LineError(`the field ${twice} stands twice`);
+  return entry;
+}
+
+/** The names of the fields of an object without objects in it, in valid JSON; JSON.parse keeps the last of equal ones. */
+function namesIn(text: string): string[] {
+  const names: string[] = [];
+  for (let from = text.indexOf('"'); from >= 0;) {
+    let end = text.indexOf('"', from + 1);
+    while (isEscaped(text, end)) end = text.indexOf('"', end + 1);
+    let next = end + 1;
+    while (' \t\r'.includes(text[next] ?? 'x')) next++;
+    if (text[next] === ':') names.push(JSON.parse(text.slice(from, end + 1)) as string);
+    from = text.indexOf('"', next);
+  }
+  return names;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let slashes = 0;
+  while (text[at - 1 - slashes] === '\\') slashes++;
+  return slashes % 2 === 1;
 }
 
 function bytesOf(from: Readonly<Record<string, unknown>>, name: 'key' | 'value'): Buffer {
@@ -98,6 +123,7 @@ export interface Line {
 }
 
 const LINE_FEED = 0x0a;
+const MARK = Buffer.from('\ufeff');
 
 /** The lines of a stream; of one that is too long no more than LINE_BYTES_MAX is ever held. */
 export async function* linesOf(
@@ -115,7 +141,10 @@ export async function* linesOf(
     else parts.push(part);
   };
   const take = (): Line => {
-    const line = { number: ++number, bytes: long ? undefined : parts.length === 1 ? parts[0] : Buffer.concat(parts) };
+    const whole = long ? undefined : parts.length === 1 ? parts[0] : Buffer.concat(parts);
+    // Some editors put a byte order mark first; in a line it could not be seen.
+    const marked = number === 0 && whole?.subarray(0, MARK.length).equals(MARK) === true;
+    const line = { number: ++number, bytes: marked ? whole.subarray(MARK.length) : whole };
     parts = [];
     held = 0;
     long = false;

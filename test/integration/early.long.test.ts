@@ -141,3 +141,21 @@ test.serial('a server that ends in order comes back with its copies, and status 
   t.regex(other!.stderr, /the copy on this disk goes on/);
   t.is((await client.get('key'))?.toString(), 'value');
 });
+
+test.serial('owners take away the copies of a server that is drained, and those that are one too many', async (t) => {
+  const cluster = await Cluster.start(t, { ...THREE, shards: 6 });
+  const [first, other] = cluster.servers;
+  const { address } = first!;
+  await statusWhen(address, kept);
+  const client = await open(t, cluster);
+  const writing = new Writing(client);
+  await writing.have(500);
+  const has = ({ copies }: ClusterStatus['shards'][number], id: string): boolean =>
+    copies?.copies.some(({ member }) => member === id) === true;
+  t.is((await farkv(['drain', other!.id, '--connect', address])).code, 0);
+  await statusWhen(address, (s) => kept(s) && s.shards.every((shard) => !has(shard, other!.id)));
+  t.is((await farkv(['replication', 'set', '--replicas', '1', '--connect', address])).code, 0);
+  await statusWhen(address, (s) => s.shards.every(({ copies }) => copies?.copies.length === 1));
+  await writing.stop();
+  t.deepEqual(await writing.missing(client), []);
+});

@@ -56,7 +56,7 @@ export interface DataPlaneLog {
   readonly shardMemoryBytes: number;
   /** These copies. All of others is removed from the disk. */
   readonly recovers: readonly { readonly shard: number; readonly copy: bigint }[];
-  /** A change of a shard without other copies is answered before it is on the disk, and is there after about so long. 0: not. */
+  /** A change is answered, and acknowledged, before it is on the disk, and is there after about so long. 0: not. */
   readonly syncMs?: number;
   /** Snapshots are made when a thread's log is longer than this, and than its tables. Default: 256 MiB. */
   readonly snapshotBytes?: number;
@@ -141,6 +141,8 @@ export interface CopyConfig {
   readonly eligible: readonly bigint[];
   /** Of copies that join; at most 4. One of them that was in sync in the config before is kept in the same way, for 10 s. */
   readonly joining: readonly bigint[];
+  /** The policy wants no copy beside the owner's: with DataPlaneLog.syncMs that one answers early alone. Default: false. */
+  readonly alone?: boolean;
 }
 
 /** Where the data-plane thread listens that owns the shard of a copy, in order of preference; at most 4. */
@@ -457,6 +459,12 @@ export interface DataPlane {
    */
   dropCopy(shard: number, id: bigint): Promise<void>;
   /**
+   * In the config that the owner has now it answers from now on only what its own log has on the disk. Resolves when all
+   * that it has answered is there: in that config the metadata may be asked to take a copy away. Rejects with
+   * ERR_NOT_OWNER, and with ERR_BUSY or ERR_ABORTED where the shard closes or steps down.
+   */
+  relyOnDisk(shard: number): Promise<void>;
+  /**
    * The shard, which is served, is to be given to this copy in sync. Its leases get short; then it answers nothing and
    * changes wait. Resolves when every lease is over and the copy has all: the metadata may be asked. serveShard goes on
    * with it. Rejects with ERR_NOT_OWNER where the copy is not in sync, ERR_TIMEOUT when it took too long, ERR_BUSY where
@@ -499,6 +507,9 @@ export interface DataPlane {
   onLogFailed: ((operation: string, file: string, errno: number) => void) | undefined;
   /** The same, of a snapshot: nothing is lost, and it is tried again. */
   onSnapshotFailed: ((shard: number, operation: string, file: string, errno: number) => void) | undefined;
-  /** Drains, disconnects, deregisters, unmaps, joins the threads. Idempotent. */
-  close(): Promise<void>;
+  /**
+   * Drains, disconnects, deregisters, unmaps, joins the threads. Idempotent. Resolves with whether the disk has all that
+   * was answered.
+   */
+  close(): Promise<boolean>;
 }

@@ -32,7 +32,6 @@ function context(guesses: number): { readonly context: AdminContext; readonly pr
       latestWallMs: () => 0,
       joinTokens: true,
       mayGuess: () => (left -= 1) >= 0,
-      syncMs: 0,
     },
   };
 }

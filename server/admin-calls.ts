@@ -38,8 +38,6 @@ export interface AdminContext {
   readonly joinTokens: boolean;
   /** Whether one more join token that this server does not know may become an entry of the log now. */
   readonly mayGuess: () => boolean;
-  /** This server answers changes before its disk has them, so it stays alone; 0: it does not. */
-  readonly syncMs: number;
 }
 
 const PROPOSE_MS = 4000;
@@ -80,22 +78,12 @@ async function done(context: AdminContext, command: Command): Promise<void> {
 
 const hashOf = (token: string): string => createHash('sha256').update(token, 'utf8').digest('hex');
 
-/** A copy elsewhere might have changes that this server's disk lacks when it starts again (docs/durable.md). */
-export function checkMayGrow({ syncMs }: Pick<AdminContext, 'syncMs'>, id: string): void {
-  if (syncMs > 0)
-    throw new FarkvError(
-      'ERR_CONFIG',
-      `the cluster's server answers changes before its disk has them (--sync ${syncMs}ms), which is for one server alone: start that server again with --sync always, then let ${id} join`,
-    );
-}
-
 /** A server asks for its place. It is told who the servers are, itself among them. */
 export async function answerJoin(context: AdminContext, id: string, args: unknown): Promise<JoinAnswer> {
   const { instance, control, peer, token } = checkJoinRequest(args, 'join');
   const there = (): boolean => context.driver.state.servers.some((s) => s.id === id && s.instance === instance);
   if (context.driver.state.clusterId === '') throw new FarkvError('ERR_NO_LEADER', 'the cluster is not made yet');
   if (!there()) {
-    checkMayGrow(context, id);
     if (context.joinTokens && token === undefined)
       throw new FarkvError(
         'ERR_UNAUTHORIZED',
@@ -206,7 +194,6 @@ export async function answerAdminCall(context: AdminContext, method: string, arg
   switch (method) {
     case 'member-add': {
       const { id, control } = checkAdd(args, 'member-add');
-      checkMayGrow(context, id);
       await done(context, { t: 'server-add', id, raftId: 0, control });
       return {};
     }

@@ -50,7 +50,7 @@ import { probe } from './shards/probe.js';
 import { openDataPlane } from './open-data-plane.js';
 import type { ClusterStatus } from './status.js';
 import { availableTransports } from './transports.js';
-import { isDurable, toldOf, valuesOf, whenCurrent, type Values } from './values-log.js';
+import { isAllFound, isDurable, toldOf, valuesOf, whenCurrent, type Values } from './values-log.js';
 import { PACKAGE_VERSION } from './version.js';
 import { levelLines } from './status-copies.js';
 
@@ -281,11 +281,11 @@ export class FarkvNode {
   /** Binds the addresses of both ports and answers there. Returns them as others may use them. */
   async #ports(group: MetadataGroup, directory: DataDirectory): Promise<Ports> {
     const { driver, peers, grantor, proposer, duties } = group;
-    const { id, advertise, tls, syncMs } = this.#settings;
+    const { id, advertise, tls } = this.#settings;
     const ports: { front?: FrontThread; peers?: Listener } = {};
     const joinGuesses = new Bucket(JOIN_GUESSES, performance.now());
     const calls: CallContext = {
-      ...{ id, driver, peers, grantor, syncMs },
+      ...{ id, driver, peers, grantor },
       propose: (command, ms) => proposer.propose(command, ms),
       reset: (asked, accepted) => duties.reset(asked, accepted),
       nowMs: () => Number(this.#native.bootTimeNs()) / 1e6,
@@ -402,7 +402,7 @@ export class FarkvNode {
     this.#found = opened.found;
     this.#undo.push(async () => {
       this.#dataPlane = undefined;
-      await opened.close();
+      this.#values?.early.ended(await opened.close());
     });
     this.#setAccess(state);
     return opened.fabric;
@@ -478,7 +478,10 @@ export class FarkvNode {
     ports: Ports,
     fabric: readonly FabricAddress[],
   ): Promise<void> {
-    const { id, memoryBytes, zone } = this.#settings;
+    const { id, memoryBytes, zone, syncMs } = this.#settings;
+    const early = this.#values?.early;
+    const isAll = isAllFound(driver.state, id, this.#found);
+    early?.begins(syncMs);
     const options: JoinMembersOptions = {
       member: {
         id,
@@ -488,13 +491,14 @@ export class FarkvNode {
         fabric,
         memoryBytes,
         ...(zone === undefined ? {} : { zone }),
-        ...(this.#found.length === 0 ? {} : { recovered: toldOf(this.#found) }),
+        ...(this.#found.length === 0 ? {} : { recovered: toldOf(this.#found, early?.found === true) }),
       },
       state: () => driver.state,
       propose: (command, ms) => proposer.propose(command, ms),
       log: this.#log,
     };
     await joinMembers(options);
+    early?.joined(isAll, syncMs);
     this.#joined = true;
     this.#log.info(`joined as ${id}`);
     const tellZone = zoneTeller(options);

@@ -43,7 +43,8 @@ export interface OpenedDataPlane {
   readonly found: readonly Found[];
   /** Its addresses as clients may use them. */
   readonly fabric: readonly FabricAddress[];
-  readonly close: () => Promise<void>;
+  /** Resolves with whether the disk has all that was answered. */
+  readonly close: () => Promise<boolean>;
 }
 
 type Bound = ReturnType<DataPlane['start']>;
@@ -96,8 +97,9 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
     found,
     fabric: fabricAddresses(bound, settings, shmHost()),
     close: async () => {
-      await plane.close();
+      const isSynced = await plane.close();
       removeSockets(sockets);
+      return isSynced;
     },
   };
 }

@@ -1,20 +1,94 @@
+import { mkdtempSync, readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import test from 'ava';
 import type { MetadataState } from '../core/metadata/state.js';
-import { checkMayGrow } from './admin-calls.js';
+import type { Found } from '../core/shards/index.js';
 import type { DataDirectory } from './data-directory.js';
-import { valuesOf } from './values-log.js';
+import { isAllFound, toldOf, valuesOf } from './values-log.js';
 
-test('a server that answers before its disk is refused in a cluster of several, and lets nobody join', (t) => {
-  const state = { policies: [{ level: 'durable' }], servers: [{ id: 's1' }, { id: 's2' }] } as unknown as MetadataState;
+const OPTIONS = { id: 's1', memoryBytes: 1 << 26, shardMemoryMin: 1 << 20, syncMs: 50 };
+const COPY = '00000000000000aa';
+
+test('a server that answers before its disk keeps values on a disk', (t) => {
+  const state = { policies: [{ level: 'cache' }], servers: [{ id: 's1' }] } as unknown as MetadataState;
   const directory = { path: '/dev/null/nowhere', ephemeral: false } as unknown as DataDirectory;
-  const options = { id: 's1', memoryBytes: 1 << 26, shardMemoryMin: 1 << 20, syncMs: 50 };
-  t.throws(() => valuesOf(state, directory, options), {
-    code: 'ERR_CONFIG',
-    message: /has 2 servers.*start this server with --sync always/,
-  });
-  const inMemory = { ...state, policies: [{ level: 'cache' }] } as unknown as MetadataState;
-  t.throws(() => valuesOf(inMemory, directory, options), { code: 'ERR_CONFIG', message: /no values .* on disks/ });
-  t.is(valuesOf(inMemory, directory, { ...options, syncMs: 0 }), undefined);
-  t.throws(() => checkMayGrow({ syncMs: 50 }, 's2'), { code: 'ERR_CONFIG', message: /then let s2 join/ });
-  t.notThrows(() => checkMayGrow({ syncMs: 0 }, 's2'));
+  t.throws(() => valuesOf(state, directory, OPTIONS), { code: 'ERR_CONFIG', message: /no values .* on disks/ });
+  t.is(valuesOf(state, directory, { ...OPTIONS, syncMs: 0 }), undefined);
+});
+
+const found = (whole: boolean): Found => ({ shard: 0, copy: COPY, worker: 0, whole, epoch: 1, lsn: 5, memoryBytes: 1 });
+
+/** A start of a server in a directory; undefined: with --sync always. */
+function begun(
+  path: string,
+  syncMs = 50,
+): { early: { found: boolean }; told: (all?: boolean) => void; end: () => void } {
+  const state = {
+    policies: [{ level: 'durable' }],
+    servers: [{ id: 's1' }, { id: 's2' }],
+    clusterId: '00',
+  } as unknown as MetadataState;
+  const directory = { path, ephemeral: false, instance: '1' } as unknown as DataDirectory;
+  const { early } = valuesOf(state, directory, { ...OPTIONS, syncMs })!;
+  early.begins(syncMs);
+  return { early, told: (all = true) => early.joined(all, syncMs), end: () => early.ended(true) };
+}
+
+test('a start knows whether the last one ended in order, until the metadata knows it', (t) => {
+  const path = mkdtempSync(join(tmpdir(), 'farkv-early-'));
+  const names = (): string[] => readdirSync(join(path, 'values'));
+  const first = begun(path);
+  t.false(first.early.found);
+  t.deepEqual(names(), ['early'], 'before anything is acknowledged');
+  first.told();
+  // It is killed. So is the next one, before it has joined.
+  t.true(begun(path).early.found);
+  const third = begun(path);
+  third.end();
+  t.deepEqual(names(), ['early'], 'nobody was told');
+  const fourth = begun(path);
+  fourth.told();
+  t.deepEqual(names(), ['early'], 'it acknowledges early itself');
+  fourth.end();
+  t.deepEqual(names(), []);
+  t.false(begun(path, 0).early.found);
+  t.deepEqual(names(), [], 'with --sync always there is none');
+  begun(path).told();
+  const waits = begun(path, 0);
+  t.true(waits.early.found, 'though this start waits for its disk');
+  waits.told();
+  t.deepEqual(names(), []);
+});
+
+test('what could not be read is marked by the start that can read it', (t) => {
+  const path = mkdtempSync(join(tmpdir(), 'farkv-early-'));
+  begun(path).told();
+  const second = begun(path);
+  second.told(false);
+  second.end();
+  t.true(begun(path).early.found);
+});
+
+test('a mark stays where the log failed', (t) => {
+  const path = mkdtempSync(join(tmpdir(), 'farkv-early-'));
+  const first = begun(path);
+  first.told();
+  (first.early as unknown as { ended: (isSynced: boolean) => void }).ended(false);
+  t.true(begun(path).early.found);
+});
+
+test('copies that are told have the mark of their start', (t) => {
+  t.deepEqual(
+    toldOf([found(true), found(false)], true).map(({ early }) => early),
+    [true],
+  );
+  t.false('early' in toldOf([found(true)], false)[0]!);
+  const copies = (state: string) => ({ copySets: [{ copies: [{ member: 's1', id: COPY, state }] }] });
+  const is = (state: string, all: readonly Found[]): boolean =>
+    isAllFound(copies(state) as unknown as MetadataState, 's1', all);
+  t.true(is('in-sync', [found(true)]));
+  t.false(is('in-sync', [found(false)]));
+  t.false(is('eligible', []));
+  t.true(is('joining', []), 'it is none any more');
 });

@@ -4,18 +4,20 @@
  *
  *   values/   THREAD-NUMBER        logs, one row of files for each data-plane thread
  *             snapshot-SHARD-COPY  snapshots
+ *             early                what was acknowledged may not be there (early-mark.ts)
  */
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorMap } from 'node:util';
 import { FarkvError } from '../core/errors.js';
 import type { RecoveredCopy } from '../core/metadata/commands.js';
-import { policyOf } from '../core/metadata/copy-sets.js';
+import { isWhole, policyOf } from '../core/metadata/copy-sets.js';
 import type { MetadataState } from '../core/metadata/state.js';
 import type { Found } from '../core/shards/index.js';
 import type { DataPlane, DataPlaneLog, RecoveredOnDisk } from '../native/data-plane.js';
 import { formatSize } from './config/units.js';
 import type { DataDirectory } from './data-directory.js';
+import { EarlyMark } from './early-mark.js';
 import { describeError, type Log } from './log.js';
 import type { Outcome } from './metadata/proposer.js';
 import { ValuesWatch } from './values-watch.js';
@@ -54,6 +56,7 @@ export interface Values {
   readonly log: DataPlaneLog;
   readonly threads: number;
   readonly watch: ValuesWatch;
+  readonly early: EarlyMark;
 }
 
 /** Undefined: no shard of the cluster is durable. The state must be one that was current when this server had started. */
@@ -74,11 +77,6 @@ export function valuesOf(
       'ERR_CONFIG',
       '--data-dir: this cluster keeps values on disks (level durable), and a temporary directory is lost with the process: name a directory on a disk',
     );
-  if (syncMs > 0 && state.servers.length > 1)
-    throw new FarkvError(
-      'ERR_CONFIG',
-      `--sync: this cluster has ${state.servers.length} servers, and each must have on its disk what it acknowledged: start this server with --sync always. --sync ${syncMs}ms is for a cluster of one server`,
-    );
   const path = join(directory.path, 'values');
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const recovers = (state.copySets ?? []).flatMap(({ copies }, shard) =>
@@ -91,6 +89,7 @@ export function valuesOf(
   return {
     threads: threadsOf(readdirSync(path)),
     watch: new ValuesWatch(path, undefined, syncMs),
+    early: new EarlyMark(path),
     log: {
       directory: path,
       cluster: Buffer.from(state.clusterId, 'hex'),
@@ -160,11 +159,20 @@ function report(copies: readonly RecoveredOnDisk[], directory: string, bytes: nu
       );
 }
 
-/** What the metadata is told with the join. */
-export function toldOf(found: readonly Found[]): readonly RecoveredCopy[] {
+/** What the metadata is told with the join. `early`: they may lack what an earlier run has acknowledged. */
+export function toldOf(found: readonly Found[], early: boolean): readonly RecoveredCopy[] {
+  const mark = early ? ({ early: true } as const) : {};
   return found
     .filter(({ whole }) => whole)
-    .map(({ shard, copy, worker, epoch, lsn }) => ({ shard, copy, worker, epoch, lsn }));
+    .map(({ shard, copy, worker, epoch, lsn }) => ({ shard, copy, worker, epoch, lsn, ...mark }));
+}
+
+/** Whether every copy of this server that the metadata takes for whole was found, and could be read. */
+export function isAllFound({ copySets }: MetadataState, id: string, found: readonly Found[]): boolean {
+  const read = new Set(found.flatMap((f) => (f.whole ? [`${f.shard}/${f.copy}`] : [])));
+  return (copySets ?? []).every(({ copies }, shard) =>
+    copies.every((c) => c.member !== id || !isWhole(c) || read.has(`${shard}/${c.id ?? ''}`)),
+  );
 }
 
 /** An operation on a log failed: nothing is acknowledged any more that would have to be there. */

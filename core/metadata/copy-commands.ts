@@ -86,6 +86,8 @@ export interface RemovedCopy extends ShardName {
   readonly whole: boolean;
   /** Its member's word: it lacks something, or has something else, so it counts nowhere, however few others there are. */
   readonly damaged?: true;
+  /** The owner's word: it is one too many, and is not to join again. */
+  readonly surplus?: true;
   readonly lsn: number;
 }
 
@@ -206,6 +208,7 @@ export const copyCommandChecks = {
         ...memberStart,
         whole: boolean,
         damaged: maybe(literal(true)),
+        surplus: maybe(literal(true)),
         lsn: lsnNumber,
       }),
       CHANGES_MAX,

@@ -94,7 +94,7 @@ export function bestHeir(
   set: CopySet,
   isUsable: (id: string) => boolean,
 ): (Copy & { readonly id: string }) | undefined {
-  const draining = new Set(state.servers.filter((s) => s.draining).map((s) => s.id));
+  const draining = drainingIn(state);
   const cost = (c: Copy): number => (c.state === 'eligible' ? 512 : 0) + (draining.has(c.member) ? 256 : 0) + c.rank;
   return set.copies
     .filter((c): c is Copy & { readonly id: string } => mayCome(state, c) && c.id !== undefined && isUsable(c.member))
@@ -140,9 +140,9 @@ function heirs(look: Look): Heir[] {
  * A copy that the shard is better without: one that joins though nobody waits for it any more, or that is one too many.
  * One for each shard: with it the config changes.
  */
-function superfluous(look: Look, s: Shard, set: CopySet, crowd: (id: string) => number): Copy | undefined {
+function superfluous(look: Look, s: Shard, set: CopySet, crowd: Crowd): Copy | undefined {
   const { state, absences, nowMs, draining } = look;
-  const { replicas, minInSync } = policyOf(state, s.shard);
+  const { level, replicas } = policyOf(state, s.shard);
   const heir = heirNamed(state, s.shard);
   const joins = set.copies.filter((c) => c.state === 'joining' && c.member !== s.owner);
   const gone = joins.find((c) => draining.has(c.member) || nowMs >= absences.endMs(c.member, REJOIN_MS));
@@ -150,22 +150,52 @@ function superfluous(look: Look, s: Shard, set: CopySet, crowd: (id: string) => 
   const synced = set.copies.filter((c) => c.state === 'in-sync');
   const staying = synced.filter((c) => !draining.has(c.member)).length;
   const unwanted = staying >= replicas ? joins.find((c) => c.member !== heir) : undefined;
-  if (unwanted !== undefined) return unwanted;
+  return unwanted ?? (level === 'durable' ? undefined : surplus(look, s, set, () => crowd));
+}
+
+/** How many copies a member has above its part. */
+type Crowd = (id: string) => number;
+
+/** A copy in sync that is one too many. */
+function surplus(
+  { state, draining }: Pick<Look, 'state' | 'draining'>,
+  s: Shard,
+  { copies }: CopySet,
+  crowdNow: () => Crowd,
+): Copy | undefined {
+  const { replicas, minInSync } = policyOf(state, s.shard);
+  const synced = copies.filter((c) => c.state === 'in-sync');
+  if (s.owner === undefined || synced.length <= minInSync) return undefined;
+  const heir = heirNamed(state, s.shard);
+  const staying = synced.filter((c) => !draining.has(c.member)).length;
   const backups = synced.filter((c) => c.member !== s.owner);
   // Those of drained servers go first, but not before others have taken their place.
   const leaving = staying >= replicas ? backups.find((c) => draining.has(c.member)) : undefined;
   // One more than wanted is there until the shard is its heir's.
-  const isSurplus = staying > replicas && heir === undefined;
-  const last = [...backups].sort((a, b) => crowd(b.member) - crowd(a.member) || b.rank - a.rank)[0];
-  const surplus = leaving ?? (isSurplus ? last : undefined);
-  return s.owner !== undefined && synced.length > minInSync ? surplus : undefined;
+  if (leaving !== undefined || staying <= replicas || heir !== undefined) return leaving;
+  const crowd = crowdNow();
+  return [...backups].sort((a, b) => crowd(b.member) - crowd(a.member) || b.rank - a.rank)[0];
+}
+
+/** Of a durable shard, whose owner alone may take it away: a copy that is one too many. */
+export function surplusCopy(state: MetadataState, s: Shard, set: CopySet): Copy | undefined {
+  if (policyOf(state, s.shard).level !== 'durable') return undefined;
+  return surplus({ state, draining: drainingIn(state) }, s, set, () => crowdIn(state, new Loads(state)));
+}
+
+function drainingIn({ servers }: MetadataState): Set<string> {
+  return new Set(servers.filter((s) => s.draining).map((s) => s.id));
+}
+
+function crowdIn(state: MetadataState, loads: Loads): Crowd {
+  const bounds = copyBounds(state, keepersOf(state));
+  return (id) => loads.copies(id) - (bounds.get(id) ?? 0);
 }
 
 function removals(look: Look): RemovedCopy[] {
   const { state } = look;
   const loads = new Loads(state);
-  const bounds = copyBounds(state, keepersOf(state));
-  const crowd = (id: string): number => loads.copies(id) - (bounds.get(id) ?? 0);
+  const crowd = crowdIn(state, loads);
   return state.shards.flatMap((s): RemovedCopy[] => {
     const set = state.copySets?.[s.shard];
     const copy = set === undefined ? undefined : superfluous(look, s, set, crowd);
@@ -271,8 +301,7 @@ export function nextCopies(
   absences: Absences,
 ): CopyCommand | undefined {
   if (state.copySets === undefined) return undefined;
-  const draining = new Set(state.servers.filter((s) => s.draining).map((s) => s.id));
-  const look: Look = { state, leases, absences, nowMs, draining };
+  const look: Look = { state, leases, absences, nowMs, draining: drainingIn(state) };
   const shards = heirs(look);
   if (shards.length > 0) return { t: 'shards-given', shards };
   const removed = removals(look);

@@ -79,19 +79,20 @@ function fits(copy: Copy, heir: Copy): boolean {
 
 /**
  * Whether a copy may go though it is not its owner who says so: who does not know what it has leaves as many in sync as
- * new changes need. A damaged one is worth less than none where there is another.
+ * new changes need. Of a durable shard the owner alone knows what its own disk has, and says so (rule 34). A damaged one
+ * is worth less than none where there is another.
  */
 export function mayGo(
   { owner }: Pick<Shard, 'owner'>,
   copies: readonly Copy[],
   copy: Copy,
-  { minInSync }: Policy,
+  { level, minInSync }: Policy,
   isDamaged: boolean,
 ): boolean {
   const others = copies.filter((one) => one !== copy);
   if (copy.state === 'joining') return true;
   if (isDamaged) return others.some((one) => isWhole(one) && (isMarked(copy) || !isMarked(one)));
-  return copy.state === 'in-sync' && owner !== undefined && inSync(others) >= minInSync;
+  return level !== 'durable' && copy.state === 'in-sync' && owner !== undefined && inSync(others) >= minInSync;
 }
 
 /** No more can join. */

@@ -3,7 +3,7 @@ import test from 'ava';
 import { CopyLog } from '../../test/support/copy-log.js';
 import { HELD, leasesAt } from '../../test/support/leases-at.js';
 import { hexOf, joinOf } from '../../test/support/metadata-log.js';
-import { Absences, nextCopies, RECOVER_MS } from './copy-policy.js';
+import { Absences, nextCopies, RECOVER_MS, surplusCopy } from './copy-policy.js';
 import { takeFromDead } from './leader-policy.js';
 import { planReset } from './shard-loss.js';
 import type { Copy, Policy } from './state.js';
@@ -177,6 +177,21 @@ test('a damaged copy stays where the others are marked', (t) => {
   t.regex(renounce(a), /ERR_BUSY/);
   log.starts(a, early(1, 8));
   t.is(renounce(a), 'ok');
+});
+
+test('a whole copy of a durable shard is taken away by its owner alone', (t) => {
+  const log = new EarlyLog(2, { replicas: 2 });
+  const [a = '', b = ''] = log.others;
+  const removed = (more: { readonly damaged?: true }): string =>
+    log.try({ t: 'copies-removed', copies: [{ ...log.removal(a, false), lsn: 0, ...more }] });
+  t.regex(removed({}), /ERR_BUSY/);
+  // So the leader does not ask, and the owner knows which one is too many.
+  t.is(nextCopies(log.state, leasesAt(NOW, { [NOW]: [log.first, a, b] }), NOW, log.absences)?.t, undefined);
+  t.is(surplusCopy(log.state, log.shard(0), log.set)?.member, b);
+  log.do({ t: 'server-drain', id: a, draining: true });
+  t.is(surplusCopy(log.state, log.shard(0), log.set)?.member, a);
+  t.is(removed({ damaged: true }), 'ok', 'by its own word');
+  t.is(surplusCopy(log.state, log.shard(0), log.set), undefined);
 });
 
 test('an operator who knows that a copy never comes gives the shard to a marked one', (t) => {

@@ -182,7 +182,8 @@ function without(state: MetadataState, at: Named, removed: RemovedCopy, by: ByOw
   if (present === undefined || !isOwner(state, at.shard, by)) return undefined;
   const policy = policyOf(state, removed.shard);
   const others = at.set.copies.filter((copy) => copy !== present);
-  const becomes = stateAfter(present, removed.whole, inSync(others) < policy.minInSync);
+  const becomes =
+    removed.surplus === true ? 'gone' : stateAfter(present, removed.whole, inSync(others) < policy.minInSync);
   // The owner's own copy of a new shard may not count yet.
   if (becomes !== 'eligible' && isWhole(present) && !others.some(isWhole)) return undefined;
   return revised(

@@ -64,6 +64,11 @@ export type Asked =
   | { readonly do: 'configure'; readonly shard: number; readonly epoch: number; readonly copies: CopiesNow }
   /** The copy is waited for from now on. Done, with an `lsn`, when it may be proposed in the present config. */
   | { readonly do: 'require'; readonly shard: number; readonly copy: string }
+  /**
+   * From now on, in its present config, the owner answers only what its own disk has. Done when that has all that was
+   * answered; of a durable shard.
+   */
+  | { readonly do: 'rely on disk'; readonly shard: number }
   /** A copy that is not in sync is not wanted any more. */
   | { readonly do: 'drop'; readonly shard: number; readonly copy: string }
   /** Fails when nobody listens any more where this start of the server did. */
@@ -85,6 +90,8 @@ export type Asked =
 export interface CopiesNow {
   readonly config: number;
   readonly minInSync: number;
+  /** The policy wants no copy beside the owner's. */
+  readonly alone: boolean;
   /** The owner before has handed the shard over in this epoch. */
   readonly handed: boolean;
   /** Ids of the copies beside the owner's own. */

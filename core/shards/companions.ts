@@ -7,11 +7,13 @@
  * required again in the next.
  */
 import { COPIES_MAX } from '../metadata/check-state.js';
+import type { RemovedCopy } from '../metadata/copy-commands.js';
+import { surplusCopy } from '../metadata/copy-policy.js';
 import { isMarked, policyOf } from '../metadata/copy-sets.js';
 import type { Copy, CopySet, Shard } from '../metadata/state.js';
 import type { Asked, CompanionNoticed, CopiesNow, Result } from './actions.js';
 import { calmed, heldBack, isWanted, slipped } from './brake.js';
-import { ownSet, type Common } from './common.js';
+import { isDurable, ownSet, type Common } from './common.js';
 import { isBeforeServing, type Companion, type Held } from './life.js';
 
 const REST_MS = 100;
@@ -30,6 +32,7 @@ export function copiesNow(c: Pick<Common, 'metadata'>, s: Shard, set: CopySet): 
     config: set.config,
     // It waits for marked copies, which do not count.
     minInSync: policyOf(c.metadata, s.shard).minInSync + set.copies.filter(isMarked).length,
+    alone: policyOf(c.metadata, s.shard).replicas === 1,
     handed: set.handed === s.epoch,
     inSync: ids('in-sync'),
     eligible: ids('eligible'),
@@ -46,6 +49,7 @@ export function advanceCopies(c: Common, life: Held): void {
   for (const one of life.copies.known.values()) advance(c, life, set, one);
   removeMarked(c, life, set);
   removeLate(c, life, set);
+  removeSurplus(c, life, set);
 }
 
 function configure(c: Common, life: Held, set: CopySet): void {
@@ -131,11 +135,47 @@ function removeMarked(c: Common, life: Held, set: CopySet): void {
   const { copies, shard } = life;
   const copy = set.copies.find((entry) => isMarked(entry) && entry.member !== c.memberId);
   if (copies.busy || copy === undefined) return;
-  const { member, start } = copy;
+  c.act({ do: 'note', note: { of: 'copy marked', shard, member: copy.member } });
+  takeAway(c, life, set, copy, { whole: false });
+}
+
+/** One too many of a durable shard; of others the leader takes it away. */
+function removeSurplus(c: Common, life: Held, set: CopySet): void {
+  const s = c.metadata.shards[life.shard];
+  if (life.copies.busy || s === undefined || isBeforeServing(life.state)) return;
+  const copy = surplusCopy(c.metadata, s, set);
+  if (copy !== undefined) takeAway(c, life, set, copy, { whole: false, surplus: true });
+}
+
+/**
+ * What was answered may be on no disk yet, but in this copy's memory: so it is to be on the owner's disk first, and
+ * nothing else is answered in this config (rule 34).
+ */
+function takeAway(
+  c: Common,
+  life: Held,
+  set: CopySet,
+  { member, start }: Copy,
+  how: Pick<RemovedCopy, 'whole' | 'surplus'>,
+): void {
+  const { copies, shard } = life;
+  const leaving = { ...names(life, set.config), member, start, ...how, lsn: copies.lsn };
   copies.busy = true;
-  c.act({ do: 'note', note: { of: 'copy marked', shard, member } });
-  const removed = { ...names(life, set.config), member, start, whole: false, lsn: copies.lsn };
-  c.askFor(life, copies, { do: 'propose', command: { t: 'copies-removed', by: by(c), copies: [removed] } });
+  copies.leaving = leaving;
+  if (isDurable(c, shard)) c.askFor(life, leaving, { do: 'rely on disk', shard });
+  else proposeRemoval(c, life, leaving);
+}
+
+function proposeRemoval(c: Common, life: Held, leaving: RemovedCopy): void {
+  c.askFor(life, life.copies, { do: 'propose', command: { t: 'copies-removed', by: by(c), copies: [leaving] } });
+}
+
+/** The owner's disk has all, as long as its config is that one. */
+function relied(c: Common, life: Held, leaving: RemovedCopy, failed: boolean): void {
+  const { copies } = life;
+  if (failed) c.askFor(life, leaving, { do: 'wait', ms: REST_MS });
+  else if (copies.config === leaving.config) proposeRemoval(c, life, leaving);
+  else copies.busy = false;
 }
 
 /** A late copy is taken out of the way of changes; an addition of it that may still come is made impossible. */
@@ -144,10 +184,10 @@ function removeLate(c: Common, life: Held, set: CopySet): void {
   const one = [...copies.known.values()].find((k) => k.late && isWaitedFor(set, k));
   const copy = set.copies.find((entry) => entry.id === one?.id);
   if (copies.busy || one === undefined || copy === undefined) return;
-  copies.busy = true;
   const name = names(life, set.config);
-  const { member, start } = copy;
+  const { member } = copy;
   if (copy.state === 'eligible') {
+    copies.busy = true;
     c.askFor(life, copies, { do: 'propose', command: { t: 'copies-keep', ...name, ...by(c) } });
     return;
   }
@@ -158,8 +198,7 @@ function removeLate(c: Common, life: Held, set: CopySet): void {
     slipped(c, life, member);
   }
   one.told = true;
-  const removed = { ...name, member, start, whole: copies.whole, lsn: copies.lsn };
-  c.askFor(life, copies, { do: 'propose', command: { t: 'copies-removed', by: by(c), copies: [removed] } });
+  takeAway(c, life, set, copy, { whole: copies.whole });
 }
 
 function isWaitedFor(set: CopySet, { id, state }: Companion): boolean {
@@ -218,11 +257,8 @@ function refused(c: Common, life: Held, id: string): void {
   const set = ownSet(c, life);
   const copy = set?.copies.find((entry) => entry.id === id);
   if (set === undefined || copy?.state !== 'eligible' || copies.config !== set.config || copies.busy) return;
-  copies.busy = true;
-  const { member, start } = copy;
-  c.act({ do: 'note', note: { of: 'copy refused', shard, member } });
-  const removed = { ...names(life, set.config), member, start, whole: false, lsn: copies.lsn };
-  c.askFor(life, copies, { do: 'propose', command: { t: 'copies-removed', by: by(c), copies: [removed] } });
+  c.act({ do: 'note', note: { of: 'copy refused', shard, member: copy.member } });
+  takeAway(c, life, set, copy, { whole: false });
 }
 
 /** One whose server has ended is late at once: until it is removed, changes wait, and soon reads too. */
@@ -242,6 +278,10 @@ export function copiesDone(c: Common, life: Held, part: object, did: Asked['do']
     if (did === 'configure' && failed !== undefined && ownSet(c, life) !== undefined)
       c.act({ do: 'fail', shard: life.shard, what: 'served', error: failed.error });
     if (did === 'propose') copies.busy = false;
+  }
+  if (part === copies.leaving) {
+    if (did === 'wait') copies.busy = false;
+    else relied(c, life, copies.leaving, failed !== undefined);
   }
   if (did === 'wait') calmed(life, part);
   for (const one of [...copies.known.values()]) partDone(c, life, one, part, did, result);

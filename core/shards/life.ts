@@ -2,6 +2,7 @@
  * The states of a shard at one server. Each names what it waits for; a result counts only in the state that asked for
  * it.
  */
+import type { RemovedCopy } from '../metadata/copy-commands.js';
 import type { Slips } from './brake.js';
 
 /** One opening of one shard at this server. */
@@ -90,8 +91,10 @@ export interface Companions {
   joining: readonly string[];
   /** By member: copies that were late in the last minute. */
   readonly slips: Map<string, Slips>;
-  /** Something is proposed against late copies. */
+  /** Something is proposed against a copy, or is about to be. */
   busy: boolean;
+  /** That it be taken away, once the disk here has what was answered. */
+  leaving: RemovedCopy | undefined;
 }
 
 export interface Companion {
@@ -127,7 +130,16 @@ export type CompanionState =
 
 /** `config`, `joining`: those of an owner that leads with a copy. */
 export function noCompanions(config?: number, joining: readonly string[] = []): Companions {
-  return { config, whole: config === undefined, lsn: 0, known: new Map(), joining, slips: new Map(), busy: false };
+  return {
+    config,
+    whole: config === undefined,
+    lsn: 0,
+    known: new Map(),
+    joining,
+    slips: new Map(),
+    busy: false,
+    leaving: undefined,
+  };
 }
 
 /** A copy, here, of a shard that is another server's. */

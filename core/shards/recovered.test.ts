@@ -112,25 +112,70 @@ test('a marked copy follows nobody and asks for nothing, until it is made anew o
   t.deepEqual(rig.done('stop'), ['keep base']);
 });
 
-test('an owner has a marked copy removed at once', (t) => {
-  const log = new CopyLog({ level: 'durable' }, 3, false);
+/** An owner of a durable shard, and copies in sync at others. */
+function owning(backups: number, replicas = 2): { rig: Rig<CopyLog>; log: CopyLog; others: readonly string[] } {
+  const log = new CopyLog({ level: 'durable', replicas }, 4, false);
   const owner = log.owner!;
-  const [other = ''] = log.others;
+  const others = log.others.slice(0, backups);
   const rig = new Rig(log, owner, log.start(owner));
   rig.see();
   rig.done('open');
   log.openNew(0, 101);
   rig.shards.lastRunOver();
   rig.see();
-  log.do(log.inSync(owner, log.copy(owner)!.id!)).with(other);
+  log.do(log.inSync(owner, log.copy(owner)!.id!));
+  rig.done('announce');
   rig.see();
+  rig.done('serve');
+  log.with(...others);
+  rig.see();
+  return { rig, log, others };
+}
+
+test('an owner has a marked copy removed at once', (t) => {
+  const { rig, log, others } = owning(1);
+  const [other = ''] = others;
   const copy = log.copy(other)!.id!;
   const recovered = [{ shard: 0, copy, worker: 1, epoch: log.shard(0).epoch, lsn: 5, early: true }] as const;
   log.do({ ...joinOf(other, START), replaces: log.start(other), recovered });
-  t.true(rig.see().includes('copies-removed'));
+  t.true(rig.see().includes('rely on disk'));
+  t.deepEqual(rig.done('rely on disk'), ['copies-removed']);
   const { minInSync } = copiesNow({ metadata: log.state }, log.shard(0), log.set);
   t.is(minInSync, 2, 'it does not count for new changes');
   t.true(rig.notes.some((note) => note.of === 'copy marked' && note.member === other));
+});
+
+test('an owner takes a copy away when its own disk has what was answered, in that config', (t) => {
+  const { rig, log, others } = owning(1);
+  const id = log.copy(others[0]!)!.id!;
+  rig.notices(id, 'joined');
+  t.deepEqual(rig.notices(id, 'late'), ['wait 60000', 'rely on disk']);
+  log.do({ t: 'copies-keep', ...log.name, owner: log.owner!, memberIncarnation: log.start(log.owner!) });
+  rig.see();
+  // What the data plane has said is of the config before.
+  t.deepEqual(rig.done('rely on disk'), ['rely on disk']);
+  t.deepEqual(rig.done('rely on disk', { full: false, error: 'it closes' }), ['wait 100']);
+  t.deepEqual(rig.waited(100), ['rely on disk']);
+  t.deepEqual(rig.done('rely on disk'), ['copies-removed']);
+});
+
+test('of a durable shard the owner takes away what is one too many, and it does not join again', (t) => {
+  const { rig, log, others } = owning(2, 3);
+  t.false(rig.asked().includes('rely on disk'));
+  t.true(
+    rig
+      .see({ t: 'policy-set', tenant: 0, level: 'durable', replicas: 2, minInSync: 1, onLoss: 'wait' })
+      .includes('rely on disk'),
+  );
+  t.deepEqual(rig.done('rely on disk'), ['copies-removed']);
+  const before = log.set.copies.length;
+  const [removed] = others;
+  log.do({
+    t: 'copies-removed',
+    by: { owner: log.owner!, memberIncarnation: log.start(log.owner!) },
+    copies: [{ ...log.removal(removed!, false), surplus: true }],
+  });
+  t.is(log.set.copies.length, before - 1);
 });
 
 test('a server that ends keeps what is on its disk', (t) => {

@@ -187,7 +187,7 @@ backup_result backup_led(backup *b, const fkv_peer_takeover *t) {
 /* By a change that the owner has committed, as its messages say first. Here too, unless it is not logged yet: then nobody
  * waited for this copy. On a full disk it would keep the link's messages for ever. */
 static fkv_status key_is_taken(const backup *b) {
-    bool lags = replica_on_disk(&b->place.log, b->place.epoch) < b->place.prepared;
+    bool lags = replica_counts(&b->place.log, b->place.epoch) < b->place.prepared;
     return !lags ? FKV_BAD_REQUEST : durable_is_full(b->shard) ? FKV_TABLE_FULL : FKV_BUSY;
 }
 

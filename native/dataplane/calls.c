@@ -13,6 +13,7 @@
 #include "life.h"
 #include "memory.h"
 #include "recovery.h"
+#include "rely.h"
 #include "role.h"
 #include "snapshots.h"
 
@@ -186,6 +187,7 @@ static void configure(dataplane *d, uint32_t shard, void (*run)(job *), uint64_t
                             .config = { .epoch = k->epoch,
                                         .config = k->config,
                                         .min_in_sync = k->min_in_sync,
+                                        .alone = k->alone,
                                         .peers = k->in_sync,
                                         .eligible = k->eligible,
                                         .joining = k->joining } };
@@ -214,6 +216,10 @@ void dataplane_require_copy(dataplane *d, uint32_t shard, uint64_t id, dataplane
 }
 void dataplane_drop_copy(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx) {
     about_copy(d, shard, copies_drop, id, done, ctx);
+}
+
+void dataplane_rely_on_disk(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
+    ask_worker(d, shard, rely_begin, PLACE_OPEN, done, ctx);
 }
 
 void dataplane_keep_base(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx) {

@@ -96,8 +96,9 @@ typedef struct dataplane_log {
     disk *disk; /* the caller's until stop, used by several threads; NULL: no shard is durable */
     uint8_t cluster[16];
     uint64_t instance;
-    /* 0: a change is answered when it is on the disk. Else a shard that has no other copy answers a change that is in the
-     * log's buffer; what is there is on its way to the disk after so long, and a loss of power or of the process loses it. */
+    /* 0: a change is answered, and acknowledged to its owner, when it is on the disk. Else when it is in the log's buffer
+     * (docs/early-answers.md); what is there is on its way to the disk after so long, and a loss of power or of the
+     * process loses it. */
     uint64_t sync_ns;
     uint32_t file_bytes, buffer_bytes; /* default 64 MiB, and 4 MiB, of which each worker has two */
     /* Snapshots are made when a worker's log has so many bytes, and more than its tables; default 256 MiB. */
@@ -215,6 +216,8 @@ const char *dataplane_address(const dataplane *d, uint32_t i);
 /* Ends everything that start and open_shard began: fails what is pending with CLOSED, disconnects, joins, deregisters,
  * unmaps. Blocks for as long as that takes. Idempotent. */
 void dataplane_stop(dataplane *d);
+/* After stop: whether the disk has all that was answered. */
+bool dataplane_is_synced(const dataplane *d);
 /* Stops if need be, and frees. */
 void dataplane_destroy(dataplane *d);
 
@@ -330,6 +333,7 @@ typedef struct dataplane_copies {
     uint32_t epoch, config, min_in_sync;
     uint32_t in_sync, eligible, joining; /* of each at most DATAPLANE_COPIES_MAX; in_sync: beside the own one */
     const uint64_t *id, *eligible_id, *joining_id;
+    bool alone; /* the policy wants no copy beside the owner's: that one answers early without another, too */
     /* The owner before has handed the shard over in this epoch: it need not be waited for. For dataplane_lead_copy. */
     bool handed;
 } dataplane_copies;
@@ -347,6 +351,11 @@ void dataplane_configure_copies(dataplane *d, uint32_t shard, const dataplane_co
 void dataplane_require_copy(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx);
 /* It is not wanted, OK too where it is unknown. BUSY: the metadata was asked for it, and only configure lets it go. */
 void dataplane_drop_copy(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx);
+
+/* From now on, in the config that the owner has now, it answers only what is on its own disk. Done when all that it has
+ * answered is: then the metadata may be asked to take a copy away in that config. NOT_OWNER: it is none; BUSY: the shard is
+ * being closed, or this was asked for and is not done; ABORTED: it closes, or steps down. */
+void dataplane_rely_on_disk(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
 
 /* The owner gives the shard to this copy in sync (docs/handover.md): its leases get short; then it grants and answers
  * nothing, and changes wait. Done when every lease is over, and all is committed and at the copy: then the metadata may be

@@ -24,7 +24,23 @@ static const uint64_t RETRY_NS = 1000000000;
 static bool follows(const shard *s) { return s->copy && !s->copy->leads; }
 static replica_log *log_of(shard *s) { return follows(s) ? &s->copy->place.log : &s->replica.log; }
 
+/* What is in the buffer counts: a copy acknowledges it, and an owner commits it. */
+static bool answers_early(const shard *s) {
+    return s->w->d->c.log.sync_ns > 0 && durable_has_begun(s) && (follows(s) || replica_answers_early(&s->replica));
+}
+static void count_buffered(shard *s) {
+    if (s->w->d->c.log.sync_ns > 0 && durable_has_begun(s) && !s->logging.begins)
+        log_of(s)->buffered = s->logging.appended;
+}
+
 /* ---- what the log reports ---- */
+
+static void came_further(shard *s) {
+    if (follows(s))
+        uplink_owes(s->copy);
+    else
+        replicate_logged(s);
+}
 
 /* Its sections may be of a shard that was closed since, or of one that was opened anew. */
 static void durable(void *owner, const wal_section *x) {
@@ -32,18 +48,11 @@ static void durable(void *owner, const wal_section *x) {
     shard *s = x->shard < w->d->c.shards ? w->by_number[x->shard] : NULL;
     if (w->stopping || !s || !s->durable || s->logged_as != x->copy || s->state == SHARD_CLOSING) return;
     replica_logged(log_of(s), x->epoch, x->first, x->count);
-    if (follows(s))
-        uplink_owes(s->copy);
-    else
-        replicate_logged(s);
+    count_buffered(s);
+    came_further(s);
 }
 
 static void room(void *owner) { ((worker_log *)owner)->w->feed_starved = true; }
-
-/* An owner without other copies answers what is in the buffer. */
-static bool answers_early(const shard *s) {
-    return s->w->d->c.log.sync_ns > 0 && !follows(s) && replica_is_alone(&s->replica) && durable_has_begun(s);
-}
 
 uint32_t durable_epoch(const shard *s) { return follows(s) ? s->copy->place.epoch : s->replica.epoch; }
 bool durable_has_begun(const shard *s) {
@@ -56,6 +65,7 @@ uint64_t durable_committed(const shard *s) { return follows(s) ? s->copy->applie
 static void failed(void *owner, const disk_failure *f) {
     worker_log *g = owner;
     const dataplane_config *c = &g->w->d->c;
+    __atomic_store_n(&g->w->d->log_failed, true, __ATOMIC_RELAXED);
     for (fkv_list *l = g->w->shards.next; l != &g->w->shards; l = l->next)
         log_of(LIST_OF(l, shard, of_worker))->epoch = 0;
     if (c->on_log_failed) c->on_log_failed(c->ctx, f->operation, f->file, f->error);
@@ -138,9 +148,13 @@ static uint64_t flush_deadline(const worker_log *g) {
 }
 
 void durable_hurry(worker *w) { w->log->urgent = true; }
+void durable_counts_anew(shard *s) {
+    if (!answers_early(s)) durable_hurry(s->w);
+}
+bool durable_answers_may_be_lost(const shard *s) { return s->durable && s->w->d->c.log.sync_ns > 0; }
 
 bool durable_reaches(shard *s, uint64_t lsn) {
-    return s->w->d->c.log.sync_ns == 0 || follows(s) || replica_on_disk(log_of(s), durable_epoch(s)) >= lsn;
+    return s->w->d->c.log.sync_ns == 0 || replica_on_disk(log_of(s), durable_epoch(s)) >= lsn;
 }
 
 void durable_sync_all(worker *w) {
@@ -166,9 +180,8 @@ void durable_step(worker *w) {
         shard *s = LIST_OF(now.next, shard, logging.behind);
         list_remove(&s->logging.behind);
         if (wal_room(&g->wal) == 0 || !append_records(g, s)) list_push(&g->behind, &s->logging.behind);
-        if (!answers_early(s)) continue;
-        s->replica.log.buffered = s->logging.appended;
-        replicate_logged(s);
+        count_buffered(s);
+        if (answers_early(s)) came_further(s);
     }
     flush(g);
     if (!wal_disk_full(&g->wal)) {

@@ -6,6 +6,7 @@
 #include "bulk.h"
 #include "copies.h"
 #include "life.h"
+#include "rely.h"
 #include "replicate.h"
 
 #define SHORT_NS ((uint64_t)20000000)
@@ -94,6 +95,7 @@ static fkv_status become_copy(shard *s, uint64_t id) {
     if (!backup_steps_down(s->copy, o)) return FKV_NO_MEMORY;
     fkv_assert(list_empty(&s->bulks));
     copies_end(s, FKV_ABORTED);
+    rely_end(s, FKV_ABORTED);
     replicate_step_down(s);
     fkv_assert(s->held == 0);
     change_log_free(&s->log);

@@ -17,6 +17,7 @@
 #include "integrity.h"
 #include "memory.h"
 #include "op.h"
+#include "rely.h"
 #include "replicate.h"
 #include "snapshots.h"
 #include "stream.h"
@@ -210,6 +211,7 @@ void shard_close(job *j) {
     end_call(&s->following, FKV_ABORTED);
     end_call(&s->basing, FKV_ABORTED);
     end_call(&s->stepping_down, FKV_ABORTED);
+    rely_end(s, FKV_ABORTED);
     handover_end(s, FKV_ABORTED);
     copies_end(s, FKV_ABORTED);
     imports_end(s, FKV_SHARD_CLOSED);
@@ -262,13 +264,14 @@ static __attribute__((noinline)) void attend(worker *w, shard *s) {
     if (s->log.ring) change_log_rest(&s->log, w->now_ns);
     if (s->handing) handover_watch(s);
     if (s->stepping_down) handover_watch_step_down(s);
+    if (s->relying) rely_watch(s);
     if (s->basing) base_watch(s);
     if (s->backups)
         copies_watch(s);
     else
         copies_expect(s);
     s->attended = s->pausing || s->starting || s->following || s->handing || s->stepping_down || s->basing ||
-                  s->log.ring || s->backups || s->expects;
+                  s->relying || s->log.ring || s->backups || s->expects;
 }
 
 static uint64_t next_tick(worker *w, shard *s, bool more) {
@@ -334,6 +337,7 @@ void shards_end(worker *w) {
         end_call(&s->basing, FKV_CLOSED);
         end_call(&s->handing, FKV_CLOSED);
         end_call(&s->stepping_down, FKV_CLOSED);
+        rely_end(s, FKV_CLOSED);
         copies_end(s, FKV_CLOSED);
         snapshots_leave(s, FKV_CLOSED);
         imports_end(s, FKV_CLOSED);

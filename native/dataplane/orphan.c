@@ -1,5 +1,6 @@
 /* orphan.c: see orphan.h. */
 #include "orphan.h"
+#include "durable.h"
 #include "worker.h"
 
 enum { DOUBTS_A_LEASE = 4 };
@@ -9,6 +10,7 @@ static void tell(backup *b, bool gone) {
     const dataplane_config *c = &b->shard->w->d->c;
     if (b->orphan == gone || b->failed != FKV_OK) return;
     b->orphan = gone;
+    if (gone && b->shard->durable) durable_hurry(b->shard->w); /* it may be the only copy soon */
     dataplane_orphan o = { .shard = b->shard->number, .gone = gone, .id = b->id, .prepared = b->place.prepared };
     if (c->on_orphan) c->on_orphan(c->ctx, &o);
 }

@@ -23,6 +23,7 @@ enum { REPLICA_PEERS = 4, REPLICA_WINDOW = 4096 }; /* backups of an owner; recor
 typedef struct replica_config {
     uint32_t epoch, config;
     uint32_t min_in_sync; /* copies that a new record needs, the owner's own included */
+    uint32_t alone;       /* the policy wants no copy beside the owner's */
     uint32_t peers, eligible, joining;
     uint64_t id[REPLICA_PEERS];
     uint64_t eligible_id[REPLICA_PEERS]; /* taken away when too few stayed; they may be in sync again */
@@ -37,8 +38,8 @@ typedef struct replica_log {
     uint32_t kept;   /* 0: the shard is not durable, and nothing waits for a log */
     uint32_t epoch;  /* whose beginning is on the disk; 0: none's */
     uint64_t logged; /* in that epoch */
-    /* Records up to here are in the log's buffer, and an owner without other copies does not wait for the disk. 0: it
-     * does. Nobody else counts by this number, and no snapshot. */
+    /* Records up to here are in the log's buffer, in that epoch, and count before they are on the disk
+     * (docs/early-answers.md). 0: the disk is waited for. No snapshot counts by this number. */
     uint64_t buffered;
 } replica_log;
 /* A section is on the disk: `count` records from `first` on; none: the beginning of the epoch before record `first`, or
@@ -51,6 +52,11 @@ static inline void replica_logged(replica_log *l, uint32_t epoch, uint64_t first
 /* Up to where the copy has on the disk what it has prepared in this epoch. */
 static inline uint64_t replica_on_disk(const replica_log *l, uint32_t epoch) {
     return !l->kept ? UINT64_MAX : l->epoch == epoch ? l->logged : 0;
+}
+/* The same, and what is in its log's buffer where that counts. */
+static inline uint64_t replica_counts(const replica_log *l, uint32_t epoch) {
+    uint64_t on_disk = replica_on_disk(l, epoch);
+    return l->kept && l->epoch == epoch && l->buffered > on_disk ? l->buffered : on_disk;
 }
 
 /* ---- a backup ---- */
@@ -115,14 +121,21 @@ typedef struct replica_peer {
 typedef struct replica_owner {
     uint32_t epoch, config;
     uint32_t min_in_sync, in_sync; /* copies in sync, the own included */
+    uint32_t alone;                /* as in the config */
+    uint32_t disk_in;              /* in this config it commits nothing that is not on its own disk */
     uint64_t last, committed;
     uint64_t inherited; /* records up to here came with the shard: an earlier owner may have committed them */
     replica_log log;    /* its own */
     replica_peer peer[REPLICA_PEERS];
 } replica_owner;
 
-/* Whether no other copy is known to the owner, in sync or joining: what it has lost then nobody else has. */
-bool replica_is_alone(const replica_owner *o);
+/* Whether the owner commits what is in its log's buffer: another copy in sync has that, too, or the policy wants none. */
+bool replica_answers_early(const replica_owner *o);
+/* From now on it does not, as long as its config is the one that it has now: then that one is none the worse for a copy
+ * that goes. */
+void replica_rely_on_disk(replica_owner *o);
+/* Whether it has on its disk all that it has committed. */
+bool replica_is_on_disk(const replica_owner *o);
 /* The copy becomes the owner, by this config. It commits nothing before every copy in sync has acknowledged anew, and
  * may answer, and draw records, when replica_took_over says so. Who joins by it may go on with what it has. */
 void replica_lead(replica_owner *o, replica_backup *own, const replica_config *c);

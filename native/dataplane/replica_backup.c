@@ -21,7 +21,7 @@ bool replica_copied(replica_backup *b, uint32_t epoch, uint64_t lsn) {
     b->withheld = 0;
     b->prepared = b->committed = lsn;
     b->log.epoch = 0;
-    b->log.logged = 0;
+    b->log.logged = b->log.buffered = 0;
     return true;
 }
 
@@ -40,7 +40,7 @@ replica_verdict replica_arrives(const replica_backup *b, uint32_t epoch, uint64_
 void replica_took(replica_backup *b) { b->prepared++; }
 
 uint64_t replica_hears(replica_backup *b, uint32_t epoch, uint64_t owner_committed) {
-    uint64_t has = min_of(b->prepared, replica_on_disk(&b->log, epoch));
+    uint64_t has = min_of(b->prepared, replica_counts(&b->log, epoch));
     if (epoch == b->epoch) b->committed = max_of(b->committed, min_of(owner_committed, has));
     return b->committed;
 }
@@ -51,7 +51,7 @@ static bool has_begun(const replica_backup *b) { return !b->log.kept || b->log.e
 bool replica_acknowledges(replica_backup *b, uint64_t until_ns, replica_ack *out) {
     if (b->withheld || !has_begun(b)) return false;
     b->granted_until_ns = max_of(b->granted_until_ns, until_ns);
-    *out = (replica_ack){ .epoch = b->epoch, .prepared = min_of(b->prepared, replica_on_disk(&b->log, b->epoch)) };
+    *out = (replica_ack){ .epoch = b->epoch, .prepared = min_of(b->prepared, replica_counts(&b->log, b->epoch)) };
     return true;
 }
 

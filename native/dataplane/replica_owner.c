@@ -50,6 +50,7 @@ void replica_lead(replica_owner *o, replica_backup *own, const replica_config *c
                           .config = c->config,
                           .min_in_sync = c->min_in_sync,
                           .in_sync = 1 + c->peers,
+                          .alone = c->alone,
                           .last = own->prepared,
                           .committed = own->committed,
                           .inherited = own->prepared,
@@ -87,11 +88,10 @@ bool replica_waits(const replica_owner *o) {
     return waits;
 }
 
-bool replica_is_alone(const replica_owner *o) {
-    for (int i = 0; i < REPLICA_PEERS; i++)
-        if (o->peer[i].standing != REPLICA_NONE) return false;
-    return true;
-}
+/* Until it was told a config it does not know who else has a copy. */
+bool replica_answers_early(const replica_owner *o) { return o->disk_in != o->config && (o->in_sync > 1 || o->alone); }
+void replica_rely_on_disk(replica_owner *o) { o->disk_in = o->config; }
+bool replica_is_on_disk(const replica_owner *o) { return replica_on_disk(&o->log, o->epoch) >= o->committed; }
 
 bool replica_acked(replica_owner *o, uint64_t id, const replica_ack *a, uint64_t lease_ns) {
     replica_peer *p = find(o, id);
@@ -105,8 +105,7 @@ bool replica_acked(replica_owner *o, uint64_t id, const replica_ack *a, uint64_t
 /* What came with the shard is committed by however many copies there are: somebody may have READ it. */
 uint64_t replica_commit(replica_owner *o) {
     uint64_t to = replica_enough(o) ? o->last : min_of(o->last, o->inherited);
-    uint64_t counts = replica_on_disk(&o->log, o->epoch);
-    if (o->log.epoch == o->epoch && replica_is_alone(o) && o->log.buffered > counts) counts = o->log.buffered;
+    uint64_t counts = (replica_answers_early(o) ? replica_counts : replica_on_disk)(&o->log, o->epoch);
     to = min_of(to, counts);
     for (int i = 0; i < REPLICA_PEERS; i++)
         if (is_required(&o->peer[i])) to = min_of(to, o->peer[i].prepared);
@@ -166,6 +165,7 @@ void replica_configure(replica_owner *o, const replica_config *c) {
     o->config = c->config;
     o->min_in_sync = c->min_in_sync;
     o->in_sync = 1 + c->peers;
+    o->alone = c->alone;
     for (int i = 0; i < REPLICA_PEERS; i++) {
         replica_peer *p = &o->peer[i];
         if (is_named(c, p->id))

@@ -125,6 +125,7 @@ void replicate_count(shard *s) {
 
 void replicate_changed(shard *s) {
     replicate_count(s);
+    if (s->durable) durable_counts_anew(s);
     if (!replica_enough(&s->replica)) bulks_end(s, FKV_TOO_FEW_COPIES);
     downlinks_wake(s); /* to who is waited for from now on, values are announced that have no numbers */
     take_ready(s);

@@ -18,6 +18,7 @@
 #include "connection.h"
 #include "copies.h"
 #include "derive.h"
+#include "durable.h"
 #include "op.h"
 #include "read.h"
 #include "replicate.h"
@@ -335,6 +336,15 @@ static bool is_remembered(const op *o, fkv_status s) {
     return is_result(s) || (copies && !is_tried_again(s));
 }
 
+/* The change may be lost with all copies, and others may have seen that it is. It is remembered, and its client asks
+ * again. */
+static bool is_too_late(const op *o, fkv_status s) {
+    const shard *of = o->shard;
+    if (!of || !is_result(s) || !fkv_op_is(o->request.op, FKV_CHANGES) || !durable_answers_may_be_lost(of))
+        return false;
+    return fkv_now_ns() >= shard_right(o->worker, of);
+}
+
 static void answer_followers(op *o, fkv_status s) {
     for (op *f = o->followers, *next; f; f = next) {
         next = f->next_follower;
@@ -355,6 +365,7 @@ static __attribute__((noinline)) void answer(op *o) {
     else
         op_forget(o);
     answer_followers(o, s);
+    if (is_too_late(o, s)) s = FKV_UNDECIDED;
     if (!is_result(s)) o->worker->stats.refused[s]++;
     if (!o->client) {
         op_free(o);

@@ -131,6 +131,7 @@ struct shard {
     uint64_t following_until_ns;
     command *basing;                 /* is told when the table is a base (base.h) */
     command *stepping_down;          /* an owner: is told when it is a copy */
+    command *relying;                /* is told when the disk has all that was answered (rely.h) */
     command *handing;                /* is told when the shard may be given to `heir` */
     uint64_t heir, handing_until_ns; /* id of its copy; then it is given up */
     uint64_t lease_most_ns;          /* longer leases are not granted of it; 0: no such bound */

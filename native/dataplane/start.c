@@ -377,6 +377,8 @@ void dataplane_stop(dataplane *d) {
     pthread_mutex_unlock(&d->lock);
 }
 
+bool dataplane_is_synced(const dataplane *d) { return !__atomic_load_n(&d->log_failed, __ATOMIC_RELAXED); }
+
 void dataplane_destroy(dataplane *d) {
     if (!d) return;
     dataplane_stop(d);

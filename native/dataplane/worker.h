@@ -82,6 +82,7 @@ struct dataplane {
     helper maker;              /* makes and removes files of the workers' logs */
     helper snapshots;          /* writes those of all workers */
     struct recovery *recovery; /* what start found on the disk */
+    bool log_failed;           /* atomic: an operation of a log did */
     pthread_mutex_t lock;      /* of the fields below; never taken by a worker's thread */
     pthread_cond_t stopped;
     enum { DP_CREATED, DP_RUNNING, DP_STOPPING, DP_STOPPED } state;

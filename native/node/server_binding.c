@@ -34,6 +34,9 @@ static napi_value call_shard(napi_env env, napi_callback_info info, call_kind ki
 static napi_value serve_shard(napi_env env, napi_callback_info info) {
     return call_shard(env, info, CALL_NOTHING, dataplane_serve_shard);
 }
+static napi_value rely_on_disk(napi_env env, napi_callback_info info) {
+    return call_shard(env, info, CALL_NOTHING, dataplane_rely_on_disk);
+}
 static napi_value close_shard(napi_env env, napi_callback_info info) {
     return call_shard(env, info, CALL_NOTHING, dataplane_close_shard);
 }
@@ -179,10 +182,14 @@ static void stop_work(napi_env env, void *arg) {
     dataplane_stop(((server *)arg)->d);
 }
 
+/* Whether all that was answered is on the disk. */
+static napi_value is_synced(napi_env env, const server *s) {
+    napi_value v = NULL;
+    return napi_get_boolean(env, dataplane_is_synced(s->d), &v) == napi_ok ? v : NULL;
+}
+
 static void stop_ended(napi_env env, server *s) {
-    napi_value undefined;
-    napi_get_undefined(env, &undefined);
-    for (uint32_t i = 0; i < s->waiting_count; i++) napi_resolve_deferred(env, s->waiting[i], undefined);
+    for (uint32_t i = 0; i < s->waiting_count; i++) napi_resolve_deferred(env, s->waiting[i], is_synced(env, s));
     s->waiting_count = 0;
     s->closed = true;
     server_release_loop(env, s);
@@ -209,7 +216,7 @@ void server_closes(napi_env env, server *s) {
 }
 
 static napi_value close_method(napi_env env, napi_callback_info info) {
-    napi_value self, promise, undefined;
+    napi_value self, promise;
     napi_deferred deferred;
     server *s = server_self(env, info, &self, NULL, 0);
     if (!s || napi_create_promise(env, &deferred, &promise) != napi_ok) return NULL;
@@ -218,8 +225,7 @@ static napi_value close_method(napi_env env, napi_callback_info info) {
     server_give_up(s);
     if (first && s->to_loop && !s->start_work) server_closes(env, s);
     if (s->closed || !s->to_loop) {
-        if (napi_get_undefined(env, &undefined) != napi_ok) return NULL;
-        return napi_resolve_deferred(env, deferred, undefined) == napi_ok ? promise : NULL;
+        return napi_resolve_deferred(env, deferred, is_synced(env, s)) == napi_ok ? promise : NULL;
     }
     napi_deferred *waiting = realloc(s->waiting, (s->waiting_count + 1) * sizeof *waiting);
     if (!waiting) {
@@ -285,6 +291,7 @@ bool binding_init_server(napi_env env, napi_value exports) {
         { "openShard", open_shard },
         { "serveShard", serve_shard },
         { "closeShard", close_shard },
+        { "relyOnDisk", rely_on_disk },
         { "sealShard", seal_shard },
         { "pauseShard", pause_shard },
         { "snapshot", snapshot },

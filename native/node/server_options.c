@@ -185,7 +185,8 @@ bool server_read_config(napi_env env, napi_value v, const dataplane_config *c, u
     if (!server_read_shard_number(env, v, c, shard) ||
         !read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &out->epoch) ||
         !read_u32(env, v, "config", 1, UINT32_MAX, &out->config) ||
-        !read_u32(env, v, "minInSync", 1, DATAPLANE_COPIES_MAX + 1, &out->min_in_sync))
+        !read_u32(env, v, "minInSync", 1, DATAPLANE_COPIES_MAX + 1, &out->min_in_sync) ||
+        !read_bool_or(env, v, "alone", &out->alone))
         return false;
     return read_ids(env, v, "inSync", ids->in_sync, &out->in_sync) &&
            read_ids(env, v, "eligible", ids->eligible, &out->eligible) &&

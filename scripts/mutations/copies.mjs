@@ -306,8 +306,8 @@ export const mutations = [
     [
       'copies: the copy to which a shard is handed over is one too many',
       policy('a server that a shard is moved to gets a copy beyond the factor; one goes when it is the owner'),
-      'staying > replicas && heir === undefined',
-      'staying > replicas',
+      'staying <= replicas || heir !== undefined) return leaving;',
+      'staying <= replicas) return leaving;',
     ],
     [
       'copies: the copy that is one too many goes wherever it is',

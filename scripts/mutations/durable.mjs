@@ -9,10 +9,7 @@ const write = by('log_write');
 const logs = by('failover_seeds')('what_was_answered_or_read_comes_back_with_each_copy_when_all_lose_their_power');
 
 const early = by('dataplane_sync');
-const alone = {
-  test: 'server/values-log.test.ts',
-  title: 'a server that answers before its disk is refused in a cluster of several, and lets nobody join',
-};
+const several = by('dataplane_early');
 
 const BOTH = lost('both_copies_lose_their_power');
 const LARGE = shards('a_large_value_is_in_both_logs_before_it_is_answered');
@@ -25,9 +22,8 @@ const TURN = `    g->more = false;
         shard *s = LIST_OF(now.next, shard, logging.behind);
         list_remove(&s->logging.behind);
         if (wal_room(&g->wal) == 0 || !append_records(g, s)) list_push(&g->behind, &s->logging.behind);
-        if (!answers_early(s)) continue;
-        s->replica.log.buffered = s->logging.appended;
-        replicate_logged(s);
+        count_buffered(s);
+        if (answers_early(s)) came_further(s);
     }
     flush(g);
 `;
@@ -60,13 +56,13 @@ export const mutations = [
     [
       'durable: a joiner takes its log for that of what it was made from',
       rules('what_is_logged_counts_in_its_own_epoch_only'),
-      '    b->log.epoch = 0;\n    b->log.logged = 0;\n',
+      '    b->log.epoch = 0;\n    b->log.logged = b->log.buffered = 0;\n',
       '',
     ],
     [
       'durable: a backup acknowledges what is not in its log',
       BOTH,
-      '.prepared = min_of(b->prepared, replica_on_disk(&b->log, b->epoch)) };',
+      '.prepared = min_of(b->prepared, replica_counts(&b->log, b->epoch)) };',
       '.prepared = b->prepared };',
     ],
     [
@@ -78,7 +74,7 @@ export const mutations = [
     [
       'durable: a backup commits what is not in its log',
       logs,
-      'uint64_t has = min_of(b->prepared, replica_on_disk(&b->log, epoch));',
+      'uint64_t has = min_of(b->prepared, replica_counts(&b->log, epoch));',
       'uint64_t has = b->prepared;',
     ],
   ]),
@@ -183,14 +179,6 @@ export const mutations = [
     ],
     ['durable: a full disk is never looked at again', FULL, 'if (g->retry_ns) wal_retry(&g->wal);', '(void)wal_retry;'],
   ]),
-  ...inFile('server/admin-calls.ts', [
-    [
-      'early answers: a server joins one that answers early',
-      alone,
-      'if (syncMs > 0)',
-      'if (syncMs > 0 && id === undefined)',
-    ],
-  ]),
   ...inFile('native/test/dataplane/failover_power.c', [
     [
       'durable: the judge takes every copy for one that had records',
@@ -207,20 +195,24 @@ export const mutations = [
       'return c;',
     ],
   ]),
-  ...inFile('server/values-log.ts', [
-    [
-      'early answers: a server of several starts with them',
-      alone,
-      'if (syncMs > 0 && state.servers.length > 1)',
-      'if (syncMs > 0 && state.servers.length > 9)',
-    ],
-  ]),
   ...inFile('native/dataplane/replica_owner.c', [
     [
-      'early answers: an owner with copies does not wait for its disk',
-      early('an_owner_with_copies_waits_for_the_disks'),
-      'if (o->peer[i].standing != REPLICA_NONE) return false;',
-      '(void)o;',
+      'early answers: an owner that is left alone does not wait for its disk',
+      several('an_owner_that_is_left_alone_waits_for_its_disk'),
+      '(o->in_sync > 1 || o->alone);',
+      '(o->in_sync > 0 || o->alone);',
+    ],
+    [
+      'early answers: an owner answers early while it has a copy taken away',
+      several('an_owner_relies_on_its_disk_until_its_config_is_another_one'),
+      'return o->disk_in != o->config && (',
+      'return (',
+    ],
+    [
+      'early answers: a copy is taken away before the disk of its owner has all',
+      several('an_owner_relies_on_its_disk_until_its_config_is_another_one'),
+      'return replica_on_disk(&o->log, o->epoch) >= o->committed;',
+      'return o->log.kept <= 1;',
     ],
   ]),
   ...inFile('native/dataplane/replica.h', [
@@ -231,12 +223,28 @@ export const mutations = [
       '   ',
     ],
   ]),
-  ...inFile('server/config/load.ts', [
+  ...inFile('native/dataplane/run.c', [
     [
-      'early answers: a server of several is told to begin with them',
-      { test: 'server/config/load.test.ts', title: 'what --sync may be: always, or a time where a server is alone' },
-      'if (syncMs > 0 && (peers.length > 1 || join.length > 0 || isWitness))',
-      'if (syncMs > 0 && (peers.length > 9 || isWitness))',
+      'early answers: a change is answered when its owner has no right any more',
+      several('a_change_is_not_answered_early_when_its_owner_has_no_right_any_more'),
+      '    if (is_too_late(o, s)) s = FKV_UNDECIDED;\n',
+      '    (void)is_too_late;\n',
+    ],
+  ]),
+  ...inFile('native/dataplane/orphan.c', [
+    [
+      'early answers: a copy whose owner is gone does not sync at once',
+      several('a_backup_without_an_owner_has_all_on_its_disk_at_once'),
+      '    if (gone && b->shard->durable) durable_hurry(b->shard->w);',
+      '   ',
+    ],
+  ]),
+  ...inFile('native/dataplane/replicate.c', [
+    [
+      'early answers: what was answered with a copy that goes stays in the buffer',
+      several('an_owner_that_is_left_alone_waits_for_its_disk'),
+      '    if (s->durable) durable_counts_anew(s);\n',
+      '',
     ],
   ]),
   ...inFile('native/dataplane/durable.c', [
@@ -248,7 +256,7 @@ export const mutations = [
     ],
     [
       'early answers: what others wait for does not go at once',
-      early('an_owner_with_copies_waits_for_the_disks'),
+      several('an_owner_that_is_left_alone_waits_for_its_disk'),
       '    if (!answers_early(s)) g->urgent = true;\n',
       '',
     ],
@@ -259,10 +267,16 @@ export const mutations = [
       'lsn > 0;',
     ],
     [
+      'early answers: a snapshot of a backup is ahead of its log',
+      several('a_snapshot_of_a_backup_waits_until_its_log_has_what_it_names'),
+      'c.log.sync_ns == 0 || replica_on_disk',
+      'c.log.sync_ns == 0 || follows(s) || replica_on_disk',
+    ],
+    [
       'early answers: the beginning of an epoch waits as long as changes may',
       early('the_beginning_of_an_epoch_goes_to_the_disk_at_once'),
-      'replica_is_alone(&s->replica) && durable_has_begun(s);',
-      'replica_is_alone(&s->replica);',
+      'sync_ns > 0 && durable_has_begun(s) && (follows(s)',
+      'sync_ns > 0 && (follows(s)',
     ],
     [
       'early answers: a snapshot begins only where no change is answered',

@@ -9,6 +9,9 @@ const ANEW = marked('what joins begins anew when its server has acknowledged too
 const LEADING = marked(
   'a marked copy is in sync by leading alone: its owner takes it away, and believes nothing of it',
 );
+const OWNERS = marked('a whole copy of a durable shard is taken away by its owner alone');
+const TAKES = lives('an owner takes a copy away when its own disk has what was answered, in that config');
+const told = (title) => ({ test: 'server/values-log.test.ts', title });
 const OPERATOR = marked('an operator who knows that a copy never comes gives the shard to a marked one');
 
 export const mutations = [
@@ -76,6 +79,12 @@ export const mutations = [
       'isWhole(one) && (isMarked(copy) || !isMarked(one))',
       'isWhole(one)',
     ],
+    [
+      'marked: a whole copy of a durable shard goes without its owner',
+      OWNERS,
+      "return level !== 'durable' && copy.state",
+      'return level !== undefined && copy.state',
+    ],
   ]),
   ...inFile('core/metadata/reduce-copies.ts', [
     [
@@ -90,6 +99,12 @@ export const mutations = [
       "if (copy.state !== 'in-sync' || isMarked(copy)) return 'gone';",
       "if (copy.state !== 'in-sync') return 'gone';",
     ],
+    [
+      'marked: what is one too many joins again',
+      lives('of a durable shard the owner takes away what is one too many, and it does not join again'),
+      "removed.surplus === true ? 'gone' : stateAfter",
+      'stateAfter',
+    ],
   ]),
   ...inFile('core/metadata/copy-policy.ts', [
     [
@@ -97,6 +112,12 @@ export const mutations = [
       UNMARKED,
       '    .filter((c) => mayLead(set, c))\n',
       '',
+    ],
+    [
+      'marked: the leader takes a whole copy of a durable shard away',
+      OWNERS,
+      "(level === 'durable' ? undefined : surplus(",
+      "(level === 'cache' ? undefined : surplus(",
     ],
   ]),
   ...inFile('core/metadata/shard-loss.ts', [
@@ -132,6 +153,69 @@ export const mutations = [
       'marked: owners count marked copies for new changes',
       lives('an owner has a marked copy removed at once'),
       ' + set.copies.filter(isMarked).length',
+      '',
+    ],
+    [
+      'marked: an owner has a copy taken away before its own disk has all',
+      TAKES,
+      'if (isDurable(c, shard)) c.askFor(life, leaving',
+      'if (!isDurable(c, shard)) c.askFor(life, leaving',
+    ],
+    [
+      'marked: a copy is taken away in a config in which its owner has answered early',
+      TAKES,
+      'else if (copies.config === leaving.config)',
+      'else if (copies.config !== undefined)',
+    ],
+    [
+      'marked: nobody takes away what is one too many of a durable shard',
+      lives('of a durable shard the owner takes away what is one too many, and it does not join again'),
+      '  removeSurplus(c, life, set);\n',
+      '  void removeSurplus;\n',
+    ],
+  ]),
+  ...inFile('server/values-log.ts', [
+    [
+      'marked: a start does not say what the last one left',
+      told('copies that are told have the mark of their start'),
+      'const mark = early ? ({ early: true } as const) : {};',
+      'const mark = early ? {} : {};',
+    ],
+    [
+      'marked: what could not be read counts as told',
+      told('copies that are told have the mark of their start'),
+      'f.whole ? [`${f.shard}',
+      'f.copy ? [`${f.shard}',
+    ],
+  ]),
+  ...inFile('server/early-mark.ts', [
+    [
+      'marked: the mark goes though the metadata was not told',
+      told('a start knows whether the last one ended in order, until the metadata knows it'),
+      'if (isSynced && this.#isTold)',
+      'if (isSynced)',
+    ],
+    [
+      'marked: the mark goes though a copy could not be read',
+      told('what could not be read is marked by the start that can read it'),
+      'if (!this.found || !all) return;',
+      'if (!this.found) return;',
+    ],
+    [
+      'marked: the mark goes though the log has failed',
+      told('a mark stays where the log failed'),
+      'if (isSynced && this.#isTold)',
+      'if (this.#isTold)',
+    ],
+  ]),
+  ...inFile('server/node.ts', [
+    [
+      'marked: a server acknowledges early without a mark',
+      {
+        test: 'test/integration/early.long.test.ts',
+        title: 'a server that ends in order comes back with its copies, and status says what is promised',
+      },
+      '    early?.begins(syncMs);\n',
       '',
     ],
   ]),

@@ -128,8 +128,8 @@ export const mutations = [
     [
       'replication: a backup commits what it has not prepared',
       lost('a_copy_is_added_and_its_owner_dies'),
-      'uint64_t has = min_of(b->prepared, replica_on_disk(&b->log, epoch));',
-      'uint64_t has = replica_on_disk(&b->log, epoch);',
+      'uint64_t has = min_of(b->prepared, replica_counts(&b->log, epoch));',
+      'uint64_t has = replica_counts(&b->log, epoch);',
     ],
     [
       "replication: an owner does not count the drift of its backups' leases",

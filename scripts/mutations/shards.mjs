@@ -303,8 +303,8 @@ export const mutations = [
     [
       'shards: a copy is called whole by an owner that has not served (rule 15)',
       copies('a copy is not called whole before its owner has served'),
-      'whole: copies.whole,',
-      'whole: true,',
+      'whole: copies.whole }',
+      'whole: true }',
     ],
     [
       'shards: an addition that may still come is not given up',

@@ -37,7 +37,7 @@ test('a server that keeps nothing on a disk has none', (t) => {
 
 test('a server that answers before its disk has a change is named', (t) => {
   t.deepEqual(diskLines(statusOf({ snapshots: 0, syncMs: 50 }, [log])), [
-    's1 answers changes before its disk has them (--sync 50ms): a loss of power or a kill loses those of about that time',
+    's1 answers changes before its disk has them (--sync 50ms): if all copies lose their power, or are killed, at once, those of about that time are lost',
   ]);
 });
 

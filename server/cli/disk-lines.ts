@@ -56,7 +56,7 @@ export function diskLines({ members }: ClusterStatus): string[] {
       syncMs === undefined
         ? []
         : [
-            `${id} answers changes before its disk has them (--sync ${syncMs}ms): a loss of power or a kill loses those of about that time`,
+            `${id} answers changes before its disk has them (--sync ${syncMs}ms): if all copies lose their power, or are killed, at once, those of about that time are lost`,
           ];
     return recovering === undefined
       ? early

@@ -170,16 +170,17 @@ test('a witness keeps no values, needs others to vote with, and offers no data',
   t.notThrows(() => load({ peers, id: 's3', witness: true, 'fabric-listen': '10.0.0.1:0' }));
 });
 
-test('what --sync may be: always, or a time where a server is alone', (t) => {
+test('what --sync may be: always, or a time, of a server that keeps values', (t) => {
   t.is(load({}).syncMs, 0);
   t.is(load({ sync: 'always' }).syncMs, 0);
   t.is(load({ sync: '50ms' }).syncMs, 50);
   t.is(load({ sync: '10s' }).syncMs, 10_000);
   for (const sync of ['5ms', '11s', 'never', '0']) t.throws(() => load({ sync }), refused(/--sync/));
   const peers = 's1=127.0.0.1:9400,s2=127.0.0.1:9401';
-  t.throws(() => load({ sync: '50ms', peers, id: 's1' }), refused(/--sync: a cluster of several servers waits/));
-  t.throws(() => load({ sync: '50ms', join: '127.0.0.1:9400', id: 's2' }), refused(/--sync: a cluster of several/));
-  t.notThrows(() => load({ sync: 'always', peers, id: 's1' }));
+  t.is(load({ sync: '50ms', peers, id: 's1' }).syncMs, 50);
+  t.is(load({ sync: '50ms', join: '127.0.0.1:9400', id: 's2' }).syncMs, 50);
+  const three = `${peers},s3=127.0.0.1:9402`;
+  t.throws(() => load({ sync: '50ms', peers: three, id: 's3', witness: true }), refused(/--sync: a witness keeps no/));
 });
 
 test('each role has tokens of its own, from a text or a file, and one source must be meant', (t) => {

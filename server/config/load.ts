@@ -264,10 +264,8 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
       `${where('level')}: durable values are on a disk, and without --data-dir the directory is a temporary one: name a directory on a disk`,
     );
   const syncMs = need('sync');
-  if (syncMs > 0 && (peers.length > 1 || join.length > 0 || isWitness))
-    throw configError(
-      `${where('sync')}: a cluster of several servers waits for its disks, since a server that starts again must have what it acknowledged: leave it out (always), or keep the values on one server`,
-    );
+  if (syncMs > 0 && isWitness)
+    throw configError(`${where('sync')}: a witness keeps no values, so it answers no changes: leave it out`);
   const joinToken = read('join-token-file');
   const rdmaDevice = read('rdma-device');
   if (rdmaDevice !== undefined && auto && !isWitness && !transports.some(needsDevice))

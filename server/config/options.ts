@@ -107,7 +107,7 @@ export const SERVER_OPTIONS = {
     default: 'always',
     parse: sync,
     describe:
-      'When a durable server answers a change: always (when the change is on the disk), or a time from 10ms to 10s: at once, and the disk has the change after about that time. A loss of power or a kill then loses the last changes. For a cluster of one server alone',
+      'When a durable server answers a change: always (when it is on the disks), or a time from 10ms to 10s: when it is in the logs of all copies, and disks have it after about that time. Then changes of that time are lost when all copies lose their power, or are killed, at once. A single copy waits for its disk, unless only one is wanted',
   }),
   voters: option({
     group: 'Cluster',

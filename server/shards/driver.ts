@@ -53,6 +53,7 @@ export interface ShardDriverOptions {
     | 'configureCopies'
     | 'requireCopy'
     | 'dropCopy'
+    | 'relyOnDisk'
     | 'handOver'
     | 'stepDown'
     | 'snapshot'
@@ -319,6 +320,9 @@ export class ShardDriver {
       case 'snapshot':
         await dataPlane.snapshot(action.shard);
         break;
+      case 'rely on disk':
+        await dataPlane.relyOnDisk(action.shard);
+        break;
       case 'pause':
         this.#fence.raise();
         await this.#ends(action.shard, dataPlane.pauseShard(action.shard));
@@ -469,9 +473,9 @@ export function hex64(n: bigint): string {
 
 function configOf(o: { readonly shard: number; readonly epoch: number; readonly copies: CopiesNow }): CopyConfig {
   const { shard, epoch, copies } = o;
-  const { config, minInSync } = copies;
+  const { config, minInSync, alone } = copies;
   const ids = { inSync: copies.inSync.map(bigOf), eligible: copies.eligible.map(bigOf) };
-  return { shard, epoch, config, minInSync, ...ids, joining: copies.joining.map(bigOf) };
+  return { shard, epoch, config, minInSync, alone, ...ids, joining: copies.joining.map(bigOf) };
 }
 
 function bigOf(hex: string): bigint {

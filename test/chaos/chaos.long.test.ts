@@ -95,6 +95,24 @@ test.serial('no durable value is lost while servers are killed, one and all at o
   t.is(report.permittedLosses, 0);
 });
 
+test.serial(
+  'no durable value that was answered early is lost while one server after the other is killed',
+  async (t) => {
+    t.timeout(600_000);
+    const given = process.env.FARKV_SEED;
+    const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
+    const faults: string[] = [];
+    const copies = { ...DURABLE.copies, syncMs: 50 };
+    const only = ['kill', 'pause', 'kill-backup-then-owner', 'kill-joiner', 'drain'] as const;
+    const options = { ...DURABLE, ownerLeaseMs: 3000, copies, seed, seconds: 25, only } as const;
+    t.log(`seed ${seed}; the same faults again: ${replayOf(options)}`);
+    const report = await run({ ...options, operationsMin: 500, killsMin: 2, say: (text) => faults.push(text) });
+    t.log(`${report.operations} operations, ${report.kills} kills`);
+    t.deepEqual(report.failures, [], faults.join('\n'));
+    t.is(report.permittedLosses, 0);
+  },
+);
+
 test.serial('a disk that keeps back what it has confirmed is found out when all servers are killed', async (t) => {
   t.timeout(600_000);
   const directory = mkdtempSync(join(tmpdir(), 'farkv-lying-'));

@@ -41,10 +41,18 @@ export interface CopyPolicy {
   readonly minInSync: number;
   /** They are on disks too, so nothing excuses a loss, and nobody looks where they are before a process is ended. */
   readonly durable?: boolean;
+  /** Changes are answered so long before they are on disks; then nobody ends all servers at once. */
+  readonly syncMs?: number;
 }
 
 export const levelOf = (copies: CopyPolicy | undefined): Level =>
-  copies === undefined ? 'cache' : copies.durable === true ? 'durable' : 'replicated';
+  copies === undefined
+    ? 'cache'
+    : copies.durable !== true
+      ? 'replicated'
+      : copies.syncMs === undefined
+        ? 'durable'
+        : 'early';
 
 type Seen = Omit<Look, 'ended' | 'stopped' | 'beyond' | 'again' | 'toNs'>;
 

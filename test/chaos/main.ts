@@ -9,6 +9,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
+import { levelOf } from './copy-faults.js';
 import { loadEvidence } from './evidence.js';
 import { judge } from './judge.js';
 import { spreadOf } from './outages.js';
@@ -72,6 +73,12 @@ const values = await yargs(hideBin(process.argv))
     coerce: atLeast('min-in-sync', 1),
     describe: 'Copies that changes need, unless cache',
   })
+  .option('sync', {
+    type: 'number',
+    coerce: atLeast('sync', 10),
+    describe:
+      'durable: changes are answered about so many milliseconds before disks have them; servers are disturbed one after the other, and nothing may be lost',
+  })
   .option('owner-lease-ms', {
     type: 'number',
     default: 1500,
@@ -127,10 +134,18 @@ const say = (text: string): void => {
 };
 const level = values.level as Level;
 const { replicas, minInSync } = values;
-const copies = level === 'cache' ? undefined : { replicas, minInSync, durable: level === 'durable' };
+const syncMs = values.sync;
+if (syncMs !== undefined && level !== 'durable') throw new Error('--sync: is for --level durable');
+const copies =
+  level === 'cache'
+    ? undefined
+    : { replicas, minInSync, durable: level === 'durable', ...(syncMs === undefined ? {} : { syncMs }) };
 const only = values.faults;
 for (const kind of only ?? [])
-  if (!kindsAt(level).includes(kind)) throw new Error(`--faults: there is no ${kind} where the level is ${level}`);
+  if (!kindsAt(levelOf(copies)).includes(kind))
+    throw new Error(
+      `--faults: there is no ${kind} where the level is ${level}${syncMs === undefined ? '' : ' with --sync'}`,
+    );
 const options = {
   seed,
   seconds,

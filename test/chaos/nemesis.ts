@@ -13,7 +13,7 @@ import { CopyFaults, levelOf, type CopyPolicy, type Witness } from './copy-fault
 import type { FaultLog } from './fault-log.js';
 import { Filling } from './filling.js';
 import type { Network, Way } from './network.js';
-import { STALL_MS, type DiskFault, type Fault, type Level, type Planned } from './schedule.js';
+import { isInTurn, STALL_MS, type DiskFault, type Fault, type Level, type Planned } from './schedule.js';
 
 /** What the nemesis may do to a client process. */
 export interface Victim {
@@ -154,7 +154,7 @@ export class Nemesis {
     switch (fault.kind) {
       case 'kill':
       case 'restart': {
-        if (this.#level === 'replicated') return (await this.#copyFaults?.make(fault)) ?? false;
+        if (isInTurn(this.#level)) return (await this.#copyFaults?.make(fault)) ?? false;
         const { forMs, kind } = fault;
         return await this.#hold(servers[fault.server]!, async (server) => {
           await this.#end([server], kind === 'kill' ? 'SIGKILL' : 'SIGTERM', kind === 'kill' ? forMs : 0);
@@ -283,7 +283,7 @@ export class Nemesis {
   /** Behind those before it, which may take longer than the schedule thinks. */
   #comesInTurn(fault: Fault): boolean {
     if (this.#level === 'durable') return fault.kind === 'kill-all';
-    return this.#level === 'replicated' && !isOfClient(fault);
+    return isInTurn(this.#level) && !isOfClient(fault);
   }
 
   /** Those that run are no majority then. */

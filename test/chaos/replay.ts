@@ -9,7 +9,10 @@ export function replayOf(options: Omit<RunOptions, 'say' | 'operationsMin'>): st
     ...(tls ? ['--tls'] : []),
     ...(copies === undefined
       ? []
-      : [`--level ${levelOf(copies)} --replicas ${copies.replicas} --min-in-sync ${copies.minInSync}`]),
+      : [
+          `--level ${copies.durable === true ? 'durable' : levelOf(copies)} --replicas ${copies.replicas} --min-in-sync ${copies.minInSync}`,
+        ]),
+    ...(copies?.syncMs === undefined ? [] : [`--sync ${copies.syncMs}`]),
     `--owner-lease-ms ${ownerLeaseMs}`,
     ...(options.electionMs === undefined ? [] : [`--election-ms ${options.electionMs}`]),
     ...(only === undefined ? [] : [`--faults ${only.join(',')}`]),

@@ -172,10 +172,10 @@ export async function run(options: RunOptions): Promise<Report> {
       clients.push(makeClient(i, beganNs, servers, directory, network, options));
     for (const c of clients) c.launch();
     const random = new Random(seed);
-    const durable = options.copies?.durable === true;
+    const allAtOnce = levelOf(options.copies) === 'durable';
     const wanted = Math.min(killsMax, killsMin === 0 ? Infinity : killsMin);
     const counted = (): number => {
-      if (!durable) return killsIn(faults);
+      if (!allAtOnce) return killsIn(faults);
       const all = allEnded(faults);
       return all.length < wanted ? 0 : underLoad(all, recordIn(directory)).length;
     };
@@ -242,7 +242,7 @@ export async function run(options: RunOptions): Promise<Report> {
   const kills = killsIn(faults);
   const ends = allEnded(faults);
   const loaded = underLoad(ends, record).length;
-  const enough = durable === true ? loaded : kills;
+  const enough = levelOf(options.copies) === 'durable' ? loaded : kills;
   if (enough < killsMin) failures.push(`only ${enough} kills, fewer than ${killsMin}`);
   if (failures.length === 0) await rm(directory, { recursive: true, force: true });
   const changes = watch.all;
@@ -316,7 +316,8 @@ async function makeServers(
         '--data-plane-threads',
         '1',
         '--level',
-        levelOf(copies),
+        copies?.durable === true ? 'durable' : levelOf(copies),
+        ...(copies?.syncMs === undefined ? [] : ['--sync', `${copies.syncMs}ms`]),
         // Links between servers are cut by a cut of the network only where they do not go through shared memory.
         ...(transport === 'tcp' || transport === 'verbs' ? ['--transport', transport] : []),
         ...(transport === 'verbs' ? ['--rdma-device', rdmaDevice()] : []),

@@ -4,7 +4,8 @@
  */
 import type { Random } from '../support/random.js';
 
-export type Level = 'cache' | 'replicated' | 'durable';
+/** `early`: durable values that are answered before disks have them. */
+export type Level = 'cache' | 'replicated' | 'durable' | 'early';
 
 /**
  * Where shards have copies. All but the last leave a copy of every shard in sync, as far as there is one: docs/chaos.md
@@ -124,6 +125,16 @@ const COPY_WEIGHTS = {
   'kill-grower': 10,
   'kill-all-copies': 4,
 } as const;
+/** What ends one process after the other, or none: with that nothing is lost. */
+const EARLY_WEIGHTS = {
+  ...WEIGHTS,
+  kill: 60,
+  move: 0,
+  'pause-majority': 4,
+  suspend: 3,
+  'kill-backup-then-owner': 20,
+  'kill-joiner': 20,
+} as const;
 /** Nobody looks before a process is ended: any fault may meet any other. */
 const DISK_WEIGHTS = {
   ...WEIGHTS,
@@ -143,8 +154,15 @@ const RECOVERY_MS = 2500;
  */
 const QUIET_MS = 3500;
 type Weights = Readonly<Partial<Record<Fault['kind'], number>>>;
-const weightsAt = (level: Level): Weights =>
-  level === 'cache' ? WEIGHTS : level === 'replicated' ? COPY_WEIGHTS : DISK_WEIGHTS;
+const WEIGHTS_AT: Readonly<Record<Level, Weights>> = {
+  cache: WEIGHTS,
+  replicated: COPY_WEIGHTS,
+  durable: DISK_WEIGHTS,
+  early: EARLY_WEIGHTS,
+};
+const weightsAt = (level: Level): Weights => WEIGHTS_AT[level];
+/** Faults of servers come one after the other, and what ends a process waits until all copies are in sync. */
+export const isInTurn = (level: Level): boolean => level === 'replicated' || level === 'early';
 export const KINDS = Object.keys({ ...COPY_WEIGHTS, ...DISK_WEIGHTS }) as Fault['kind'][];
 export const kindsAt = (level: Level): readonly Fault['kind'][] => {
   const weights = weightsAt(level);
@@ -156,7 +174,7 @@ export function drawSchedule(random: Random, options: ScheduleOptions): Planned[
   const busyUntil = Array.from({ length: options.servers }, () => 0);
   const clientBusyUntil = Array.from({ length: options.clients }, () => 0);
   const { level = 'cache' } = options;
-  const replicated = level === 'replicated';
+  const replicated = isInTurn(level);
   const weights = weightsAt(level);
   const kinds = kindsAt(level).filter(
     (kind) =>

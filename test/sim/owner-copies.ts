@@ -44,6 +44,7 @@ export class OwnerCopies {
       logOf: (shard, copy) => this.#tableOf(shard, copy)?.log,
       isOnDisk: () => false,
       recordsOf: () => [],
+      diskOf: () => [],
       holdsLease: (copy) => this.#lifeOf(copy)?.holdsLease() ?? false,
       relied: () => this.#relied(),
     });

@@ -190,6 +190,9 @@ export class Plane {
       case 'stop':
         this.#stop(action.shard, of);
         return;
+      case 'rely on disk':
+        this.#later(of, () => undefined);
+        return;
       case 'follow':
       case 'follow owner':
       case 'lead':

@@ -58,8 +58,9 @@ const COPIES_FOUND_BY: Readonly<Record<CopyMistake, number>> = {
   'owners hand over while clients rely on them': 67,
   'owners hand over what the heir may lack': 61,
   'owners go on though a handover may still come': 31,
-  'durable copies acknowledge what is not on their disks': 54,
-  'copies come back as if they had all that they acknowledged': 2,
+  'durable copies acknowledge what is not on their disks': 14,
+  'copies come back as if they had all that they acknowledged': 42,
+  'owners let a copy go before their disk has what was answered': 130,
 };
 
 for (const mistake of COPY_MISTAKES) {

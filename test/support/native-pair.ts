@@ -88,7 +88,7 @@ export class Plane {
     return this.layouts.map((layout) => ({ ...layout, owner: 1 }));
   }
 
-  close(): Promise<void> {
+  close(): Promise<boolean> {
     return this.native.close();
   }
 }

@@ -76,6 +76,7 @@ export class FakeDataPlane implements Pick<
   | 'configureCopies'
   | 'requireCopy'
   | 'dropCopy'
+  | 'relyOnDisk'
   | 'handOver'
   | 'stepDown'
   | 'snapshot'
@@ -214,6 +215,10 @@ export class FakeDataPlane implements Pick<
   }
   discardCopy(shard: number, id: bigint): Promise<void> {
     this.events.push(`discard ${shard} ${id}`);
+    return Promise.resolve();
+  }
+  relyOnDisk(shard: number): Promise<void> {
+    this.events.push(`rely on disk ${shard}`);
     return Promise.resolve();
   }
   dropCopy(shard: number, id: bigint): Promise<void> {

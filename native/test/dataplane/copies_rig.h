@@ -35,6 +35,7 @@ static uint32_t copies_lease_ms = COPY_LEASE_MS;
 static bool copies_encrypted;
 static uint32_t copies_clients = 64; /* that a server takes */
 static uint32_t copies_scrub_ms;     /* 0: as by default */
+static bool copies_alone;            /* the policy wants no copy beside the owner's */
 static void (*copies_event)(void *ctx, uint32_t shard, uint64_t copy, dataplane_copy_event what);
 static void (*copies_orphan)(void *ctx, const dataplane_orphan *o); /* a server's, with its rig as ctx; or NULL */
 
@@ -150,7 +151,7 @@ static inline void server_up(int s, uint64_t memory) {
 }
 /* `copies`: servers as bits, which are in sync. */
 static inline replica_config config_of(int owner, uint32_t copies, uint32_t epoch, uint32_t config) {
-    replica_config c = { .epoch = epoch, .config = config, .min_in_sync = 1 };
+    replica_config c = { .epoch = epoch, .config = config, .min_in_sync = 1, .alone = copies_alone };
     for (int s = 0; s < SERVERS; s++)
         if (s != owner && copies >> s & 1) c.id[c.peers++] = id_of(s);
     return c;

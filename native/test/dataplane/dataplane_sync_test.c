@@ -1,5 +1,5 @@
 /* dataplane_sync_test.c: durable shards that answer before the disk has the change (dataplane_log.sync_ns): what a loss of
- * power leaves is a prefix with all that was synced, an end loses nothing, and with other copies the disk is waited for. */
+ * power leaves is a prefix with all that was synced, and an end loses nothing. dataplane_early_test.c has several copies. */
 #include "../../dataplane/loop.h"
 #include "durable_rig.h"
 
@@ -20,6 +20,7 @@ static void configure_sync(int s, rig *r) {
 static void begin_sync(uint64_t ns) {
     begin();
     sync_ns = ns;
+    copies_alone = true;
     copies_configure = configure_sync;
 }
 
@@ -108,22 +109,6 @@ TEST(a_server_that_ends_loses_nothing) {
     raw_down(&c);
     servers_down();
     disks_free(1);
-}
-
-TEST(an_owner_with_copies_waits_for_the_disks) {
-    begin_sync(NEVER_NS);
-    up();
-    put(0); /* at once: somebody waits for it */
-    gated_disk_hold(&disks[OWNER], true);
-    uint64_t id = raw_put_begin(&c, "alpha", "one", 3);
-    UNTIL_AT(OWNER, at.peer == 2);
-    give_turns();
-    look_at(OWNER);
-    CHECK(at.committed == 1 && !is_answered(id));
-    gated_disk_hold(&disks[OWNER], false);
-    CHECK_EQ(raw_end(&c, id), FKV_OK);
-    down();
-    disks_free(2);
 }
 
 static struct { bool holds, idle; } snapshot;
@@ -219,7 +204,6 @@ int main(int argc, char **argv) {
     RUN(what_was_synced_is_there_and_the_rest_is_gone_whole);
     RUN(the_disk_has_what_was_answered_after_the_time);
     RUN(a_server_that_ends_loses_nothing);
-    RUN(an_owner_with_copies_waits_for_the_disks);
     RUN(a_snapshot_waits_until_the_log_has_what_it_names);
     RUN(a_snapshot_begins_in_a_turn_that_answers_changes);
     RUN(the_beginning_of_an_epoch_goes_to_the_disk_at_once);

@@ -191,10 +191,15 @@ static void read_all(void) {
 
 /* ---- one life ---- */
 
-static void begin(uint64_t seed, bool durable, bool bases, failover_counts *out) {
+typedef struct kind {
+    bool durable, early, bases;
+} kind;
+
+static void begin(uint64_t seed, kind of, failover_counts *out) {
     memset(&life, 0, sizeof life);
-    life.durable = durable;
-    life.bases = bases;
+    life.durable = of.durable;
+    life.early = of.early;
+    life.bases = of.bases;
     life.seed = life.random = seed;
     life.counts = out;
     any(2);
@@ -227,8 +232,8 @@ static void finish(void) {
     life.counts->without_effect += life.history.without_effect;
 }
 
-static void live(uint64_t seed, bool bases, failover_counts *out) {
-    begin(seed, false, bases, out);
+static void live(uint64_t seed, kind of, failover_counts *out) {
+    begin(seed, of, out);
     live_for(LIFE_MS);
     if (!is_lost() && heal()) {
         read_all();
@@ -241,24 +246,39 @@ static void live(uint64_t seed, bool bases, failover_counts *out) {
     }
     clients_down();
     finish();
+    if (of.durable) life_disks_free();
 }
 
-static void live_durable(uint64_t seed, bool bases, bool at_all, failover_counts *out) {
-    begin(seed, true, bases, out);
+static void live_durable(uint64_t seed, kind of, bool at_all, failover_counts *out) {
+    begin(seed, of, out);
     if (at_all) live_for(1 + any(LIFE_MS));
     life.heals = true;
     life_power_goes();
     clients_down();
     finish();
-    life_disks_have_all();
+    if (of.early)
+        life_disks_have_all_but_the_last();
+    else
+        life_disks_have_all();
 }
 
-void failover_live(uint64_t seed, failover_counts *out) { live(seed, false, out); }
-void failover_live_durable(uint64_t seed, failover_counts *out) { live_durable(seed, false, true, out); }
-void failover_end_at_once(uint64_t seed, failover_counts *out) { live_durable(seed, false, false, out); }
+void failover_live(uint64_t seed, failover_counts *out) { live(seed, (kind){ 0 }, out); }
+void failover_live_durable(uint64_t seed, failover_counts *out) {
+    live_durable(seed, (kind){ .durable = true }, true, out);
+}
+void failover_end_at_once(uint64_t seed, failover_counts *out) {
+    live_durable(seed, (kind){ .durable = true }, false, out);
+}
+void failover_live_early(uint64_t seed, failover_counts *out) {
+    live(seed, (kind){ .durable = true, .early = true }, out);
+}
+void failover_end_early(uint64_t seed, failover_counts *out) {
+    live_durable(seed, (kind){ .durable = true, .early = true }, true, out);
+}
 void failover_live_with_bases(uint64_t seed, bool durable, failover_counts *out) {
+    kind of = { .durable = durable, .bases = true };
     if (durable)
-        live_durable(seed, true, true, out);
+        live_durable(seed, of, true, out);
     else
-        live(seed, true, out);
+        live(seed, of, out);
 }

@@ -15,6 +15,7 @@ typedef struct failover_counts {
     uint64_t deposed;        /* owners that others replaced, and that went on as copies */
     uint64_t logs;           /* that were compared with what was answered */
     uint64_t from_snapshots; /* copies that came back, which were made of others' entries */
+    uint64_t lost_early;     /* changes that were answered, and were on no disk when the power went */
     uint64_t bases, kept;    /* copies that began with what was there, and entries that they had already */
 } failover_counts;
 /* Lives one life, and adds what happened in it. Fails with a check, and says of which seed. */
@@ -23,6 +24,10 @@ void failover_live(uint64_t seed, failover_counts *out);
 void failover_live_durable(uint64_t seed, failover_counts *out);
 /* The same of one whose servers lose their power before a client has asked anything. */
 void failover_end_at_once(uint64_t seed, failover_counts *out);
+/* Lives of a durable shard whose changes are answered early: one that ends as the first, and one until all servers lose
+ * their power. */
+void failover_live_early(uint64_t seed, failover_counts *out);
+void failover_end_early(uint64_t seed, failover_counts *out);
 /* Either, where copies may begin with what servers have of earlier ones. */
 void failover_live_with_bases(uint64_t seed, bool durable, failover_counts *out);
 #endif

@@ -20,6 +20,7 @@ static void ended(slot *at, fkv_status s, uint64_t version, const uint8_t *value
     const asked *a = &life.history.all[number];
     life.counts->large += s == FKV_OK && a->kind != ASKED_GET && a->bytes > PEER_MESSAGE_MIN;
     at->number = 0;
+    life.history.all[number].ended_ns = fkv_now_ns();
     history_end(&life.history, number, s, version, value, bytes);
 }
 static void got(void *ctx, lookup_get *g) {
@@ -85,6 +86,7 @@ void life_ask(player *p, asked_kind kind, int key, uint64_t patience_ns) {
     bool of_field = kind == ASKED_INCREMENT_FIELD;
     uint64_t expected = kind == ASKED_CAS ? life.history.floor[key].version : kind == ASKED_INCREMENT || of_field;
     at->number = history_begin(&life.history, kind, key, bytes);
+    life.history.all[at->number].began_ns = now;
     fkv_status s;
     if (kind == ASKED_GET) {
         lookup_get *g;

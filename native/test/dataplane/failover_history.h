@@ -41,6 +41,7 @@ typedef struct asked {
     uint32_t bytes;      /* of its value */
     uint64_t version;    /* that it was seen with; 0: it was not seen */
     history_floor floor; /* when it began */
+    uint64_t began_ns, ended_ns;
 } asked;
 typedef struct history_tail {
     uint64_t known;                /* pieces, or the sum, that somebody was told of */

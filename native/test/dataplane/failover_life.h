@@ -9,7 +9,7 @@
 #include "failover.h"
 #include "failover_history.h"
 
-enum { SERVERS = 3, CLIENTS = 2, SLOTS = 6, CONFIGS = 64, PROPOSALS = 8, LEASE_MS = 30, LIFE_MS = 900 };
+enum { SERVERS = 3, CLIENTS = 2, SLOTS = 6, CONFIGS = 64, PROPOSALS = 8, LEASE_MS = 30, LIFE_MS = 900, SYNC_MS = 10 };
 #define MS        ((uint64_t)1000000)
 #define HASH_SEED ((fkv_seed){ 1, 2 })
 #define SECRET    ((fkv_seed){ 3, 4 })
@@ -41,6 +41,8 @@ typedef struct node {
     bool unknown; /* its owner knows nothing of its copy, or has not kept what that lacks */
     enum { NOT_HANDING, HANDING, HANDED } hands; /* HANDED: the metadata is asked, in config handed_in */
     uint32_t heir, handed_in;
+    bool relies;                    /* as the owner, on its disk, before it asks for `removes` to be removed */
+    uint32_t removes, removes_in;   /* in that config */
     bool required;                  /* its owner was asked to require its copy, which is not proposed yet */
     memory_disk disk;               /* of a durable life */
     bool empty;                     /* when the power went, its copy had no record yet: nor need its disk have one */
@@ -68,7 +70,9 @@ typedef struct life_state {
     history history;
     failover_counts *counts;
     bool durable;
-    bool bases; /* copies that are given up may be bases of the next */
+    bool early;      /* changes are answered before disks have them, SYNC_MS before or so */
+    uint64_t off_ns; /* when the power went */
+    bool bases;      /* copies that are given up may be bases of the next */
     bool heals;
     uint64_t mend_ns[SERVERS][SERVERS]; /* [s][s]: it is cut off from all; 0: not */
 } life_state;
@@ -99,6 +103,12 @@ void life_leaves(uint32_t s); /* its copy is given up */
  * in sync. */
 void life_power_goes(void);
 void life_disks_have_all(void);
+void life_disks_free(void);
+/* With this copy, which is in sync: its server starts from its disk. Id 0: it had nothing, and need not. */
+dataplane_recovered life_comes_back(uint32_t s);
+
+/* failover_early.c: the same where changes were answered early: the longest log has all but the last. */
+void life_disks_have_all_but_the_last(void);
 
 /* failover_metadata.c: what is decided there, and what servers ask it for. */
 void life_propose(proposal_kind kind, uint32_t by, uint32_t server);

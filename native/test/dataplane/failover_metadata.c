@@ -84,9 +84,19 @@ void life_ask_again(uint32_t s) {
     if (!runs(s) || life.node[s].left || life.node[s].leads || !copy_at(s)->place.withheld) return;
     if (fkv_now_ns() - life.node[s].proposed_ns > 50 * MS) life_propose(PROMOTE, s, s);
 }
+static void relied(void *ctx, fkv_status status, void *result) {
+    node *o = ctx;
+    (void)result;
+    o->relies = false;
+    if (status == FKV_OK && o->config == o->removes_in) life_propose(REMOVE, (uint32_t)(o - life.node), o->removes);
+}
+/* Its owner asks, once its own disk has what was answered. */
 void life_remove_copy(uint32_t s) {
     uint32_t owner = now_in_force()->owner;
-    if (!runs(owner) || !life.node[owner].leads || s == owner || !has_copy(&life.at[life.node[owner].config], s))
-        return;
-    life_propose(REMOVE, owner, s);
+    node *o = &life.node[owner];
+    if (!runs(owner) || !o->leads || o->relies || s == owner || !has_copy(&life.at[o->config], s)) return;
+    o->relies = true;
+    o->removes = s;
+    o->removes_in = o->config;
+    dataplane_rely_on_disk(o->d, 0, relied, o);
 }

@@ -9,6 +9,7 @@
 static logged logs[SERVERS];
 
 void life_power_goes(void) {
+    life.off_ns = fkv_now_ns();
     for (uint32_t s = 0; s < SERVERS; s++) {
         const backup *b = copy_at(s);
         life.node[s].disk.off = true;
@@ -54,21 +55,24 @@ static void are_the_same(const logged *a, const logged *b) {
     }
 }
 
-/* As the only copy, which takes all that it has for committed. Returns what it is then; id 0: it had nothing. */
-static dataplane_recovered comes_back_with_what_was_seen(uint32_t s) {
-    static history as_it_was;
+/* As the only copy, which takes all that it has for committed. */
+dataplane_recovered life_comes_back(uint32_t s) {
     node *n = &life.node[s];
     uint32_t count;
+    n->id = now_in_force()->id[s];
+    memory_disk_on(&n->disk);
     life_node_starts(s, NULL);
     const dataplane_recovered *found = dataplane_get_recovered(n->d, &count);
-    if (count == 0 && n->empty) {
-        dataplane_destroy(n->d);
-        return (dataplane_recovered){ 0 };
-    }
+    if (count == 0 && n->empty) return (dataplane_recovered){ 0 };
     const dataplane_recovered r = *found;
     CHECK(count == 1 && r.id == n->id);
     if (!r.whole) check_failed(__FILE__, __LINE__, r.why);
     backup_commit(copy_at(s), r.prepared);
+    return r;
+}
+
+static void has_in_its_table_what_was_seen(uint32_t s) {
+    static history as_it_was;
     as_it_was = life.history;
     for (int k = 0; k < HISTORY_ALL; k++) {
         char name[16];
@@ -80,8 +84,6 @@ static dataplane_recovered comes_back_with_what_was_seen(uint32_t s) {
                     e.value_bytes);
     }
     life.history = as_it_was; /* others may have less that nobody has seen */
-    dataplane_destroy(n->d);
-    return r;
 }
 
 /* Its log alone has it, too. */
@@ -99,9 +101,9 @@ void life_disks_have_all(void) {
     memset(logs, 0, sizeof logs);
     for (uint32_t s = 0; s < SERVERS; s++) {
         if (!has_copy(c, s)) continue;
-        life.node[s].id = c->id[s];
-        memory_disk_on(&life.node[s].disk);
-        dataplane_recovered r = comes_back_with_what_was_seen(s);
+        dataplane_recovered r = life_comes_back(s);
+        if (r.id) has_in_its_table_what_was_seen(s);
+        dataplane_destroy(life.node[s].d);
         if (r.id == 0)
             has_what_was_seen(&logs[s]); /* nothing was */
         else if (has_snapshot(s))
@@ -109,5 +111,9 @@ void life_disks_have_all(void) {
         else
             log_has_what_was_seen(s, &r);
     }
+    life_disks_free();
+}
+
+void life_disks_free(void) {
     for (uint32_t s = 0; s < SERVERS; s++) memory_disk_free(&life.node[s].disk);
 }

@@ -39,6 +39,23 @@ TEST(what_was_answered_or_read_comes_back_with_each_copy_when_all_lose_their_pow
            (unsigned long long)n.promotions, (unsigned long long)n.handovers, (unsigned long long)n.joins,
            (unsigned long long)n.kills, (unsigned long long)n.logs, (unsigned long long)n.from_snapshots);
 }
+/* A server that is gone loses nothing; when all lose their power only the last answers go. */
+TEST(what_was_answered_early_is_lost_only_when_all_lose_their_power_and_only_the_last_of_it) {
+    failover_counts n = { 0 };
+    uint64_t seed = check_seed();
+    for (int i = 0; i < failover_lives; i++) {
+        check_replays(seed + (uint64_t)i);
+        (i % 2 ? failover_live_early : failover_end_early)(seed + (uint64_t)i, &n);
+    }
+    printf(
+        "%d lives with early answers: %llu answers; %llu promotions, %llu handovers, %llu removals, %llu joins, %llu "
+        "kills, %llu lost all copies; %llu answers were on no disk when all lost their power\n",
+        failover_lives, (unsigned long long)n.answered, (unsigned long long)n.promotions,
+        (unsigned long long)n.handovers, (unsigned long long)n.removals, (unsigned long long)n.joins,
+        (unsigned long long)n.kills, (unsigned long long)n.lost, (unsigned long long)n.lost_early);
+    CHECK(n.lost_early > 0);
+}
+
 /* Servers begin copies with what they have, in the middle of which they may begin again. */
 TEST(nothing_is_lost_or_comes_back_where_copies_begin_with_what_is_there) {
     failover_counts n = { 0 };

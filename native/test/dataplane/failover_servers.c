@@ -60,6 +60,7 @@ void life_node_starts(uint32_t s, const dataplane_listen *listen) {
     if (life.durable)
         c.log = (dataplane_log){ .disk = &n->disk.table,
                                  .instance = s,
+                                 .sync_ns = life.early ? SYNC_MS * MS : 0,
                                  .file_bytes = LOG_FILE,
                                  .buffer_bytes = LOG_BUFFER,
                                  .chunk_bytes = ITEM_CHUNK_MIN,

@@ -43,7 +43,7 @@ void step_disk(const machine *m, const world *x, int s) {
         uint32_t skips = m->wrong->disk_skips_a_record && d->last + 1 < prepared_of(v);
         d->log[d->last] = v->log[d->last + skips];
         d->right = ++d->last;
-        if (!m->set->early) replica_logged(l, epoch, d->last, 1);
+        replica_logged(l, epoch, d->last, 1);
     } else {
         return;
     }

@@ -1,6 +1,6 @@
 /* replica_early.c: of the machine of replica_machine.c, copies that answer early: what they have prepared is in their log's
  * buffer, counts, and is on the disk some time after. So a copy that crashed may come back without what it acknowledged.
- * The data plane does not do so yet where there are several copies (docs/early-answers.md).
+ * Docs/early-answers.md has the rules.
  *
  *   marked    The entry that brings a copy in sync back marks it, until it is removed and added anew. It does not lead
  *             while a copy in sync has no mark.
@@ -11,6 +11,8 @@
  *   taken out With a new owner's entry the marked copies are not in sync any more, but those with a log as long as that of
  *             the longest. Else their disks would begin its epoch without records of before, and count as higher.
  *   answers   An owner answers only while no other may lead: here while it is the owner by the metadata, as under a lease.
+ *   alone     An owner without another copy in sync counts what is on its disk.
+ *   taken away  So it does from before it asks for a copy to be removed; it asks when all that it has committed is there.
  *
  * Lost may be only what no copy in sync had when all of them had crashed, only from some record on, and for ever. */
 #include <string.h>
@@ -19,7 +21,13 @@
 void world_buffers(const machine *m, server *v) {
     replica_log *l = v->role == OWNER ? &v->owner.log : &v->copy.log;
     uint32_t epoch = v->role == OWNER ? v->owner.epoch : v->copy.epoch;
-    if (m->set->early && l->epoch == epoch) l->logged = prepared_of(v);
+    if (m->set->early && l->epoch == epoch) l->buffered = prepared_of(v);
+}
+
+bool world_may_ask_to_remove(const machine *m, server *v) {
+    if (!m->set->early || m->wrong->removes_what_its_disk_lacks) return true;
+    replica_rely_on_disk(&v->owner);
+    return replica_is_on_disk(&v->owner);
 }
 
 /* ---- all in sync have crashed ---- */
@@ -29,7 +37,7 @@ static bool is_higher(const server *a, const server *b) {
 }
 
 /* What is wrong with what the next owner lacks. */
-static const char *loses(world *x, int leads, uint32_t in_sync) {
+static const char *loses(const machine *m, world *x, int leads, uint32_t in_sync) {
     for (uint32_t i = 1; i <= CHANGES; i++) {
         change *c = &x->change[i - 1];
         const server *v = &x->server[leads];
@@ -38,6 +46,9 @@ static const char *loses(world *x, int leads, uint32_t in_sync) {
         if (at) return "has a change at another place";
         for (int t = 0; t < SERVERS; t++)
             if (has_id(in_sync, id_of(x, t)) && world_lsn(&x->server[t], i)) return "lacks what a copy in sync has";
+        /* Where nobody was promoted, only who crashed has lost it: a copy that is removed leaves it on another disk. */
+        for (int t = 0; t < SERVERS && !m->set->promotions; t++)
+            if (x->server[t].alive && world_lsn(&x->server[t], i)) return "lacks what a server that lives has";
         for (uint32_t k = 1; k <= CHANGES; k++) {
             const change *later = &x->change[k - 1];
             if (later->lsn > c->lsn && world_lsn(v, k)) return "has a change without one before";
@@ -60,7 +71,7 @@ static void longest_leads(const machine *m, const world *x) {
         if (leads < 0 || (is_higher(v, &x->server[leads]) != m->wrong->shortest_leads)) leads = s;
     }
     world n = *x;
-    const char *wrong = loses(&n, leads, e->in_sync);
+    const char *wrong = loses(m, &n, leads, e->in_sync);
     if (wrong) {
         world_wrong(m, METADATA, wrong, (uint32_t)leads);
         return;

@@ -19,6 +19,8 @@
       .removals = 1, .rejoins = true, .promotions = 1) \
     X(one_of_three_returns_and_two_owners_crash, .copies = 3, .changes = 1, .keys = 1, .crashes = 2, .returns = 1, \
       .promotions = 1, .heirs = 2, .a_backup_may_crash = true) \
+    X(a_copy_is_removed_and_its_owner_crashes, .copies = 2, .changes = 2, .keys = 1, .crashes = 1, .returns = 1, \
+      .removals = 1) \
     X(one_returns_to_the_next_owner_and_both_crash, .copies = 3, .changes = 1, .keys = 1, .crashes = 3, .returns = 3, \
       .promotions = 1, .heirs = 2, .a_backup_may_crash = true)
 /* clang-format on */
@@ -46,6 +48,8 @@ SETTINGS(HOLDS)
     X(marks_go_with_the_owner) \
     X(others_go_on) \
     X(disk_skips_a_record) \
+    X(removes_what_its_disk_lacks) \
+    X(alone_answers_early) \
     X(restart_claims_its_memory)
 /* clang-format on */
 #define FINDS(mistake) \

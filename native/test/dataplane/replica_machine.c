@@ -211,6 +211,10 @@ static void owner_removes(const machine *m, const world *x, int s, int t) {
     world n = *x;
     replica_peer *p = peer_at(&n.server[s], t);
     if (!p || p->standing != REPLICA_IN_SYNC || !n.removals || !may_propose(x, s)) return;
+    if (!world_may_ask_to_remove(m, &n.server[s])) {
+        world_reach(m, &n, s, "relies on its disk before it asks to remove server", (uint32_t)t);
+        return;
+    }
     n.removals--;
     propose(&n, s, REMOVE, (uint32_t)p->id);
     if (m->wrong->lets_go_before_applied) *p = (replica_peer){ 0 };
@@ -379,7 +383,10 @@ static void step_backup(const machine *m, const world *x, int s) {
 
 static replica_config config_for(const machine *m, const world *x, uint32_t config, uint32_t own) {
     const entry *e = &x->entry[config];
-    replica_config c = { .epoch = e->epoch, .config = config, .min_in_sync = (uint32_t)m->set->min_in_sync };
+    replica_config c = { .epoch = e->epoch,
+                         .config = config,
+                         .min_in_sync = (uint32_t)m->set->min_in_sync,
+                         .alone = m->wrong->alone_answers_early };
     for (uint32_t id = 1; id < 32; id++) {
         if (id != own && has_id(e->in_sync, id)) c.id[c.peers++] = id;
         if (id != own && has_id(e->joining, id)) c.joining_id[c.joining++] = id;

@@ -49,6 +49,8 @@ typedef struct replica_mistakes {
     bool marks_go_with_the_owner;
     bool others_go_on; /* copies not in sync, after some of what they have was lost */
     bool disk_skips_a_record;
+    bool removes_what_its_disk_lacks; /* the owner's disk, and the copy that it has removed has it */
+    bool alone_answers_early;         /* an owner that has no other copy in sync */
 } replica_mistakes;
 
 /* What can happen in a search, and how often. */

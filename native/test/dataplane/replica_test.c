@@ -155,10 +155,10 @@ TEST(what_is_buffered_counts_in_its_own_epoch_only) {
     replica_logged(&o.log, 1, 1, 0);
     replica_draw(&o);
     o.log.buffered = 1;
-    CHECK_EQ(replica_commit(&o), 0); /* OTHER is waited for, and so are the disks */
+    CHECK_EQ(replica_commit(&o), 0); /* OTHER is waited for */
     replica_step_down(&o, &own);
     CHECK(replica_follow(&own, 2, 0)); /* which has not got the record */
-    c = (replica_config){ .epoch = 3, .config = 12, .min_in_sync = 1 };
+    c = (replica_config){ .epoch = 3, .config = 12, .min_in_sync = 1, .alone = 1 };
     replica_lead(&o, &own, &c);
     replica_draw(&o);
     CHECK_EQ(replica_commit(&o), 0);
@@ -166,6 +166,46 @@ TEST(what_is_buffered_counts_in_its_own_epoch_only) {
     CHECK_EQ(replica_commit(&o), 0); /* another record 1, which is in no buffer yet */
     o.log.buffered = 1;
     CHECK_EQ(replica_commit(&o), 1);
+}
+
+TEST(what_is_buffered_counts_at_a_backup_once_its_epoch_is_on_the_disk) {
+    replica_ack a;
+    replica_backup b = (replica_backup){ .epoch = 1, .prepared = 3, .log = { .kept = 1, .buffered = 3 } };
+    CHECK(!replica_acknowledges(&b, 0, &a));
+    CHECK_EQ(replica_hears(&b, 1, 3), 0);
+    replica_logged(&b.log, 1, 1, 0);
+    CHECK(replica_acknowledges(&b, 0, &a) && a.prepared == 0);
+    b.log.buffered = 2;
+    CHECK(replica_acknowledges(&b, 0, &a) && a.prepared == 2);
+    CHECK_EQ(replica_hears(&b, 1, 3), 2);
+    CHECK(replica_follow(&b, 2, 2)); /* its owner lacks what is prepared behind that */
+    CHECK(!replica_acknowledges(&b, 0, &a));
+}
+
+TEST(an_owner_whose_copy_goes_relies_on_its_disk) {
+    replica_config c = { .epoch = 1, .config = 10, .min_in_sync = 1, .peers = 1, .id = { OTHER } };
+    own = (replica_backup){ .log = { .kept = 1 } };
+    replica_lead(&o, &own, &c);
+    replica_logged(&o.log, 1, 1, 0);
+    for (int i = 0; i < 3; i++) replica_draw(&o);
+    CHECK(replica_acked(&o, OTHER, &(replica_ack){ 1, 3 }, 0));
+    o.log.buffered = 1;
+    CHECK_EQ(replica_commit(&o), 1); /* both have it */
+    CHECK(!replica_is_on_disk(&o));
+    replica_rely_on_disk(&o);
+    o.log.buffered = 2;
+    CHECK_EQ(replica_commit(&o), 1);
+    replica_logged(&o.log, 1, 1, 1);
+    CHECK(replica_is_on_disk(&o));
+    c.config = 11;
+    replica_configure(&o, &c); /* it stays */
+    CHECK_EQ(replica_commit(&o), 2);
+    c = (replica_config){ .epoch = 1, .config = 12, .min_in_sync = 1 };
+    replica_configure(&o, &c);
+    o.log.buffered = 3;
+    CHECK_EQ(replica_commit(&o), 2); /* alone */
+    replica_logged(&o.log, 1, 2, 2);
+    CHECK_EQ(replica_commit(&o), 3);
 }
 
 /* The owner counts from when it asked, the backup from when it granted, each by a clock that may be wrong by the drift:
@@ -192,6 +232,8 @@ int main(int argc, char **argv) {
     RUN(there_is_room_for_as_many_peers_as_a_config_names);
     RUN(what_is_logged_counts_in_its_own_epoch_only);
     RUN(what_is_buffered_counts_in_its_own_epoch_only);
+    RUN(what_is_buffered_counts_at_a_backup_once_its_epoch_is_on_the_disk);
+    RUN(an_owner_whose_copy_goes_relies_on_its_disk);
     RUN(a_lease_ends_for_its_owner_before_it_ends_for_the_backup);
     return check_end(argc, argv);
 }

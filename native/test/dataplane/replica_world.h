@@ -125,6 +125,8 @@ void step_early(const machine *m, const world *x);
 void lose_power_early(const machine *m, const world *x);
 /* What a copy that answers early has prepared is in its log's buffer, and counts. */
 void world_buffers(const machine *m, server *v);
+/* Whether an owner may ask for a copy to be removed: where it answers early, its disk has all. */
+bool world_may_ask_to_remove(const machine *m, server *v);
 void step_client(const machine *m, const world *x);
 void step_reader(const machine *m, const world *x);
 /* A server takes a request. */

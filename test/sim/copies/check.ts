@@ -6,6 +6,7 @@
  *   one owner      clients rely on one life of a shard's contents at a time
  *   given up       contents are given up when each process that has them has ended, or as the policy says: by an
  *                  operator, or because nobody who has them holds a lease
+ *   removed        when an owner has a whole copy of a durable shard taken away, its own disk has all that was seen
  *   lost           where copies acknowledge before their disks: what was seen is lost only when the process of each whole
  *                  copy has ended in disorder, and none of their disks has it; from some record on, and for ever
  *   config         rises with every change of a copy set or an epoch; a command has an effect in the config only for
@@ -34,6 +35,8 @@ export interface Processes {
   isOnDisk: (shard: number, copy: Copy) => boolean;
   /** The records of a copy in memory, or on the disk of a process that does not run. */
   recordsOf: (shard: number, copy: Copy) => readonly Rec[];
+  /** What is certain to be on the disk of a copy. */
+  diskOf: (shard: number, copy: Copy) => readonly Rec[];
   /** The process of the copy runs, and holds a lease of the leader. */
   holdsLease: (copy: Copy) => boolean;
   relied: () => Iterable<Relied>;
@@ -100,6 +103,8 @@ export class CopyCheck {
         if (this.#changes.has(key)) this.#wrong('config', shard, `two owners by config ${config}`);
         this.#changes.add(key);
       }
+      if (command.t === 'copies-removed' && command.by !== undefined)
+        this.#removed(shard, was, is, before, command.by.owner);
       if (newEpoch) this.#loses(shard, command, was, is, after.shards[shard]?.owner);
       this.#shrinks(shard, command, was, is);
       this.#keeps(shard, command, before, was, is);
@@ -117,6 +122,15 @@ export class CopyCheck {
       else if (command.t === 'shard-reset') this.#begin(shard, id);
       else if (!isHeir && !opens) this.#wrong('shrinking', shard, `copy ${id} is in sync by ${command.t}`);
     }
+  }
+
+  #removed(shard: number, was: CopySet, is: CopySet, state: MetadataState, owner: string): void {
+    const stays = new Set(is.copies.filter(isWhole).map((c) => c.id));
+    const own = was.copies.find((c) => c.member === owner && isWhole(c));
+    const isGone = was.copies.some((c) => isWhole(c) && !stays.has(c.id));
+    if (!isGone || own === undefined || policyOf(state, shard).level !== 'durable') return;
+    if (!startsWith(this.world.diskOf(shard, own), this.#seen[shard] ?? []))
+      this.#wrong('removed', shard, `what was seen is not on the disk of ${owner}`);
   }
 
   crashed(copy: string): void {

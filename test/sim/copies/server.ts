@@ -21,6 +21,7 @@ export const COPY_MISTAKES = [
   'owners go on though a handover may still come',
   'durable copies acknowledge what is not on their disks',
   'copies come back as if they had all that they acknowledged',
+  'owners let a copy go before their disk has what was answered',
 ] as const;
 export type CopyMistake = (typeof COPY_MISTAKES)[number];
 
@@ -398,9 +399,13 @@ export class Server {
 
   #remove(s: Shard, table: Table): void {
     const { random, mistake, mood } = this.around;
+    const relies = (): void => {
+      if (mistake !== 'owners let a copy go before their disk has what was answered') table.relyOnDisk();
+    };
     const marked = this.state.copySets?.[s.shard]?.copies.find((c) => isMarked(c) && c.member !== this.id);
     if (marked !== undefined) {
       const { owner, memberIncarnation, ...name } = this.#names(s, table);
+      relies();
       const removed = { ...name, member: marked.member, start: marked.start, whole: random.below(2) === 0, lsn: 0 };
       this.around.propose(this, { t: 'copies-removed', by: { owner, memberIncarnation }, copies: [removed] });
       return;
@@ -411,6 +416,7 @@ export class Server {
       const { member, start } = peer;
       const whole = peer.prepared >= table.inherited || mistake === 'owners call every copy whole';
       const { owner, memberIncarnation, ...name } = this.#names(s, table);
+      relies();
       const removed = { ...name, member, start, whole, lsn: table.committed };
       this.around.propose(this, { t: 'copies-removed', by: { owner, memberIncarnation }, copies: [removed] });
       if (mistake === 'owners let a copy go before its removal is applied') {

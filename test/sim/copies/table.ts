@@ -67,6 +67,10 @@ export class Table {
   clientsUntilMs = -Infinity;
   #minInSync = 1;
   #inSync = 1;
+  /** The policy wants no other copy. */
+  #alone = false;
+  /** In this config it commits what is on its disk. */
+  #diskIn = 0;
 
   constructor(
     readonly id: string,
@@ -192,8 +196,16 @@ export class Table {
   commit(): void {
     let to = this.#inSync >= this.#minInSync ? this.log.length : Math.min(this.log.length, this.inherited);
     for (const peer of this.peers.values()) if (this.isRequired(peer)) to = Math.min(to, peer.prepared);
-    if (to > this.committed) this.logged();
+    const early = this.#diskIn !== this.config && (this.#inSync > 1 || this.#alone);
+    if (to > this.committed && early) this.logged();
+    else if (to > this.committed) this.sync();
     this.committed = Math.max(this.committed, to);
+  }
+
+  /** Before it asks for a copy to be removed: what it has answered, and what it does in this config, is on its disk. */
+  relyOnDisk(): void {
+    this.#diskIn = this.config;
+    this.sync();
   }
 
   /** Until when the owner may grant and answer. */
@@ -205,6 +217,7 @@ export class Table {
 
   #count(set: CopySet, policy: Policy): void {
     this.config = set.config;
+    this.#alone = policy.replicas === 1;
     this.#minInSync = policy.minInSync;
     this.#inSync = inSync(set.copies);
   }

@@ -113,6 +113,11 @@ export class CopiesWorld {
         const there = server?.alive === true ? server.tables.get(shard) : server?.disks.get(shard);
         return there?.id === copy.id ? (there?.log ?? []) : [];
       },
+      diskOf: (shard, copy) => {
+        const server = this.#servers.find((s) => s.id === copy.member);
+        const disk = server?.alive === true ? server.tables.get(shard)?.disk : server?.disks.get(shard);
+        return disk?.id === copy.id ? (disk?.log ?? []) : [];
+      },
       // One that began after the leader had decided came too late.
       holdsLease: (copy) => {
         const server = this.#process(copy);

@@ -1,0 +1,13 @@
+/* rely.h: an owner that is about to have a copy taken away relies on its own disk first (docs/early-answers.md, rule 34).
+ * Private to native/dataplane. */
+#ifndef FARKV_DATAPLANE_RELY_H
+#define FARKV_DATAPLANE_RELY_H
+#include "command.h"
+
+/* Job of a command. From now on, in the config that the owner has now, it commits only what is on its disk. Done when all
+ * that it has committed is. */
+void rely_begin(job *j);
+void rely_watch(shard *s); /* in each turn, while `relying` */
+void rely_end(shard *s, fkv_status why);
+
+#endif

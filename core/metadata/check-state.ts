@@ -141,6 +141,7 @@ export const checkCopy = record<Copy>({
   worker: workerNumber,
   state: oneOf('joining', 'in-sync', 'eligible'),
   rank: rankNumber,
+  renounced: maybe(literal(true)),
   recovered: maybe(record<Recovered>({ epoch: epochNumber, lsn: lsnNumber, early: maybe(literal(true)) })),
 });
 export const checkCopySet = record<CopySet>({

@@ -54,6 +54,20 @@ test('copies are added up to the factor, and taken away when it falls', (t) => {
   t.is(log.set.copies.length, 1);
 });
 
+test('a copy that joins is not removed while its owner is away: it may be all that is left', (t) => {
+  const log = new CopyLog({ replicas: 2 });
+  const [a = '', b = '', c = ''] = log.others;
+  log.do({ t: 'copies-add', copies: [{ ...log.name, member: a, start: log.start(a), rank: 1 }] });
+  const absences = new Absences();
+  absences.observe(log.state, alive(b, c), NOW);
+  const then = NOW + REJOIN_MS;
+  const later = (...ids: string[]): GrantedLeases => leasesAt(then, { [then]: ids });
+  t.is(nextCopies(log.state, later(b, c), then, absences), undefined, 'it is away, too');
+  t.like(nextCopies(log.state, later(log.owner!, b, c), then, absences), { t: 'copies-removed' });
+  log.do({ t: 'server-drain', id: a, draining: true });
+  t.is(nextCopies(log.state, alive(a, b, c), NOW, new Absences()), undefined);
+});
+
 test('a copy that joins is removed when its member has been dead for a time; one in sync is left to its owner', (t) => {
   const log = new CopyLog({ replicas: 3 });
   const [a = '', b = ''] = log.others;

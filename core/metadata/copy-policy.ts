@@ -145,7 +145,9 @@ function superfluous(look: Look, s: Shard, set: CopySet, crowd: (id: string) => 
   const { replicas, minInSync } = policyOf(state, s.shard);
   const heir = heirNamed(state, s.shard);
   const joins = set.copies.filter((c) => c.state === 'joining' && c.member !== s.owner);
-  const gone = joins.find((c) => draining.has(c.member) || nowMs >= absences.endMs(c.member, REJOIN_MS));
+  // While the owner is away it may be all that is left of the shard: an operator may want it (shard-loss.ts).
+  const isServed = s.owner !== undefined && isAlive(look, s.owner);
+  const gone = joins.find((c) => isServed && (draining.has(c.member) || nowMs >= absences.endMs(c.member, REJOIN_MS)));
   if (gone !== undefined) return gone;
   const synced = set.copies.filter((c) => c.state === 'in-sync');
   const staying = synced.filter((c) => !draining.has(c.member)).length;

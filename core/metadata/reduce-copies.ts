@@ -20,6 +20,7 @@ import {
   isCopied,
   isFull,
   isMarked,
+  isRenounced,
   isWhole,
   mayGo,
   policyOf,
@@ -107,7 +108,9 @@ export function nameCopy(state: MetadataState, c: CopyNamed): Reduced {
   if (present?.state !== 'joining') return refused('ERR_BUSY', `no copy of shard ${c.shard} joins at ${c.member}`);
   if (copies.some((copy) => copy.id === c.copy))
     return refused('ERR_CONFIG', `there is a copy ${c.copy} of shard ${c.shard} already`);
-  const copy: Copy = { ...present, id: c.copy, worker: c.worker };
+  const { renounced: _, ...kept } = present;
+  const mark = c.renounced === undefined ? undefined : ({ renounced: true } as const);
+  const copy: Copy = { ...kept, id: c.copy, worker: c.worker, ...mark };
   const renamed = copies.map((one) => (one === present ? copy : one));
   return revise(state, new Map([[c.shard, revised(at.set, renamed, policyOf(state, c.shard))]]));
 }
@@ -123,6 +126,7 @@ export function copyInSync(state: MetadataState, c: CopiesInSync): Reduced {
   const isTaken = copies.some((copy) => copy !== present && copy.id === c.copy);
   if (isTaken || (present.id !== undefined && present.id !== c.copy))
     return refused('ERR_CONFIG', `copy ${c.copy} of shard ${c.shard} is another one`);
+  if (isRenounced(present)) return refused('ERR_BUSY', `${c.member} has given up its copy, and makes it anew`);
   const copy: Copy = { ...present, id: c.copy, worker: c.worker, state: 'in-sync' };
   const set = revised(
     at.set,

@@ -133,6 +133,11 @@ export interface Copy {
   readonly state: CopyState;
   /** Its place among those that may be promoted: lower goes first. */
   readonly rank: number;
+  /**
+   * No table has this id: its member has given up what it had, and makes the copy anew, under another id. Only of a copy
+   * that joins.
+   */
+  readonly renounced?: true;
   /** It came back from its member's disk, which has its log up to there; until the shard has another owner. */
   readonly recovered?: Recovered;
 }

@@ -190,6 +190,8 @@ export type Note = { readonly shard: number } & (
   /** It is from this server's disk, and goes on; or was made anew elsewhere meanwhile. */
   | { readonly of: 'copy is back' }
   | { readonly of: 'copy discarded' }
+  /** The shard came with a copy that is not here: another one is to be used, or none. */
+  | { readonly of: 'copy missing'; readonly copy: string }
   /** The copy here becomes the owner's table. */
   | { readonly of: 'copy leads'; readonly epoch: number }
   /** At the owner: to this server's copy; what comes of that is told by the metadata. */
@@ -220,5 +222,7 @@ export interface Result {
 export interface Failure {
   /** There is no memory for it. */
   readonly full: boolean;
+  /** Of `lead`: the table is no copy, for it never followed an owner. */
+  readonly none?: true;
   readonly error: unknown;
 }

@@ -4,7 +4,8 @@
  *
  * What was never followed is thrown away whenever something fails. What was may be waited for by its owner, and so may
  * be in sync any time: it is thrown away only when the metadata does not have it, or not by this name. Whoever wants to
- * begin anew therefore has the metadata name another copy first.
+ * begin anew therefore has the metadata name another copy first, marked as one that no table has. While nobody is there
+ * whom it could follow it may be all that is left of the shard, and is kept.
  *
  * Nobody calls a copy off: it is tried again later and later, and told.
  */
@@ -153,6 +154,7 @@ function copying(c: Common, life: Backup, state: At<'copying'>, entry: Copy | un
   const source = sourceOf(c, life);
   if (entry === undefined && life.base) gone(c, life);
   else if (entry === undefined) clear(c, life, 'end');
+  else if (source === undefined && life.named) renounce(c, life);
   else if (source === undefined) clear(c, life, life.base ? 'base' : 'again');
   else if (state.at === 'waiting') {
     const owner = memberOwning(c, source);
@@ -169,13 +171,17 @@ function copying(c: Common, life: Backup, state: At<'copying'>, entry: Copy | un
   }
 }
 
-/** Under this id the metadata is to have the copy. */
-function name(c: Common, life: Backup, copy: string): void {
+/** Under this id the metadata is to have the copy; `renounced`: what is here is about to go. */
+function name(c: Common, life: Backup, copy: string, renounced?: true): void {
   const { shard, worker } = life;
   const { epoch } = c.metadata.shards[shard] ?? life;
   const config = c.metadata.copySets?.[shard]?.config ?? 0;
   const [member, start] = [c.memberId, c.memberIncarnation];
-  c.ask(life, { do: 'propose', command: { t: 'copy-named', shard, epoch, config, member, start, copy, worker } });
+  const mark = renounced === undefined ? {} : { renounced };
+  c.ask(life, {
+    do: 'propose',
+    command: { t: 'copy-named', shard, epoch, config, member, start, copy, worker, ...mark },
+  });
 }
 
 const FOLLOWING = {
@@ -231,7 +237,7 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
     if (mayFollow(c, life) && !life.damaged) c.act({ do: 'note', note: { of: 'copy joins again', shard } });
   }
   state.synced = entry.state !== 'joining';
-  const isHopeless = !mayFollow(c, life) || state.late || life.damaged || life.full;
+  const isHopeless = life.damaged || life.full || (!isLast(c, life, state) && (!mayFollow(c, life) || state.late));
   if (entry.state === 'joining' && isHopeless) {
     // All copies of this server may have been away: the leader has them made anew, a few at a time.
     if (!state.again) renounce(c, life);
@@ -259,6 +265,19 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
     else if (state.orphan !== undefined && entry.state === 'in-sync' && !life.damaged)
       takeTurn(c, life, state.orphan, entry);
   }
+}
+
+/**
+ * Nobody is there who has more: an operator may want the shard with this copy (core/metadata/shard-loss.ts), so it is
+ * kept as it is until somebody owns the shard again.
+ */
+function isLast(c: Common, { shard, epoch }: Backup, { owner: followed, orphan }: At<'following'>): boolean {
+  const s = c.metadata.shards[shard];
+  const owner = s === undefined ? undefined : memberOwning(c, s);
+  if (s === undefined || owner === undefined) return true;
+  // That was said of the owner that it follows.
+  const isSame = followed === undefined ? s.epoch === epoch : followed === ownerKey(s, owner);
+  return isSame && orphan !== undefined;
 }
 
 /** What ends for good, or is damaged or full, is waited for by nobody, as soon as it may go. */
@@ -379,7 +398,7 @@ function renouncing(c: Common, life: Backup, state: At<'renouncing'>, entry: Cop
   else if (entry.state !== 'joining') follow(c, life);
   else if (!state.busy) {
     state.busy = true;
-    name(c, life, state.name);
+    name(c, life, state.name, true);
   }
 }
 
@@ -410,6 +429,11 @@ function notCopied(c: Common, life: Backup, failed: Failure, opened: boolean): v
 function notFollowing(c: Common, life: Backup, failed: Failure): void {
   failedOnce(c, life, failed);
   renounce(c, life);
+}
+
+/** It is no copy, whatever the metadata has. */
+export function throwAway(c: Common, life: Backup): void {
+  clear(c, life, 'end');
 }
 
 /** The metadata has it no more. */

@@ -89,9 +89,10 @@
  *   10. A copied table is closed only when nothing of the copy is under way.
  *   11. A result counts only in the state that asked for it.
  *   12. A copy follows its owner only when the metadata has it by its name, and is thrown away only when the metadata
- *       does not have it by that name. So no copy is in sync that was thrown away.
+ *       does not have it by that name. So no copy is in sync that was thrown away. While nobody is there whom it could
+ *       follow, one that joins is kept: it may be all that is left of the shard.
  *   13. A shard is led with the copy that the metadata names, and no other. One that comes with a copy which is not here
- *       is not opened.
+ *       is not opened: the metadata is told so (`copy-missing`).
  *   14. A copy is proposed in the config in which the data plane has promised to wait for it, and the data plane is told
  *       each config in the order in which it was applied.
  *   15. A copy is called whole, when it is removed, only by an owner that has served in this epoch or opened the shard

@@ -154,6 +154,24 @@ export interface Backup {
   state: BackupState;
 }
 
+export function newBackup(shard: number, worker: number, memoryBytes: number): Backup {
+  return {
+    kind: 'backup',
+    shard,
+    worker,
+    memoryBytes,
+    epoch: 0,
+    incarnation: '',
+    attempts: 0,
+    named: false,
+    damaged: false,
+    full: false,
+    base: false,
+    patienceMs: 0,
+    state: { is: 'resting' },
+  };
+}
+
 /** What a copy has whose owner seems to be gone. */
 export interface Orphan {
   /** The last record that it has. */

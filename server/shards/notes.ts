@@ -132,6 +132,11 @@ export class Notes {
           `shard ${shard}: the copy on this disk was taken away while this server was away: it is none any more`,
         );
         return;
+      case 'copy missing':
+        log.error(
+          `shard ${shard}: this server was to serve it with copy ${note.copy}, which is not here: the shard waits for another copy. If it has none, farkv shard reset ${shard} --accept-loss serves it empty`,
+        );
+        return;
       case 'copy leads':
         log.warn(`shard ${shard} comes to this server in epoch ${note.epoch}, with the copy that is here`);
         return;

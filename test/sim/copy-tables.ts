@@ -45,6 +45,8 @@ export class CopyTables {
   readonly tables = new Map<number, Table>();
   readonly #options: CopyTablesOptions;
   readonly #followed = new Map<number, Followed>();
+  /** Tables that have followed an owner, or were one. */
+  readonly #copies = new Set<number>();
   readonly #heard = new Map<string, Heard>();
   /** Copies here that have said so since they acknowledged last. */
   readonly #orphans = new Set<number>();
@@ -57,6 +59,7 @@ export class CopyTables {
 
   open(shard: number, epoch: number, id: string): void {
     this.tables.set(shard, new Table(id, epoch));
+    this.#copies.delete(shard);
   }
 
   close(shard: number): void {
@@ -89,6 +92,7 @@ export class CopyTables {
     owner.peers.set(table.id, newPeer('', '', table.id, 'joins'));
     this.#options.reach(from.owner, from.start)?.met(table.id);
     this.#followed.set(shard, from);
+    this.#copies.add(shard);
     this.#listened.set(shard, this.#options.nowMs());
     return random.below(8) === 0 ? GONE : undefined;
   }
@@ -119,7 +123,13 @@ export class CopyTables {
     return table.committed === table.log.length && peer.prepared === table.log.length;
   }
 
+  /** Only such a table can lead. */
+  isCopy(shard: number): boolean {
+    return this.#copies.has(shard);
+  }
+
   stepDown(shard: number): void {
+    this.#copies.add(shard);
     this.#table(shard).stepDown();
   }
 

@@ -2,12 +2,16 @@
  * Shards with copies in histories with owners (owners.ts): what leaders do about them beside what they do about owners,
  * what operators want, and the checks of copies/check.ts for what clients rely on.
  */
+import { FarkvError } from '../../core/errors.js';
 import type { Command, Proposal } from '../../core/metadata/commands.js';
 import { Absences, nextCopies } from '../../core/metadata/copy-policy.js';
-import { isWhole, policyOf } from '../../core/metadata/copy-sets.js';
+import { isRenounced, isWhole, policyOf } from '../../core/metadata/copy-sets.js';
+import type { ShardReset } from '../../core/metadata/copy-commands.js';
 import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import type { GrantedLeases } from '../../core/metadata/owner-leases.js';
+import { planReset } from '../../core/metadata/shard-loss.js';
 import type { Copy, MetadataState } from '../../core/metadata/state.js';
+import { Random } from '../support/random.js';
 import { Violation } from './checker.js';
 import type { CopyTables } from './copy-tables.js';
 import { CopyCheck, type Relied } from './copies/check.js';
@@ -16,6 +20,8 @@ import type { World } from './world.js';
 
 /** With everything healed, copies must be in sync and shards served after this time. */
 const SETTLE_US = 120_000_000;
+/** Not drawn from the history's own numbers, which would be others then. */
+const OF_LINKS = 0x5eed;
 
 /** One life of a member. */
 export interface Copied {
@@ -34,12 +40,15 @@ export class OwnerCopies {
   readonly #absences = new Map<GrantedLeases, Absences>();
   #state: MetadataState | undefined;
   #records = 0;
+  readonly #operators: Random;
 
   constructor(
     private readonly world: World,
     shards: number,
     private readonly lives: () => Iterable<Copied>,
   ) {
+    const random = new Random(world.seed ^ OF_LINKS);
+    this.#operators = random;
     this.#check = new CopyCheck(shards, {
       logOf: (shard, copy) => this.#tableOf(shard, copy)?.log,
       isOnDisk: () => false,
@@ -57,10 +66,30 @@ export class OwnerCopies {
     return ++this.#records;
   }
 
+  /** An operator gives up a shard each of whose copies in sync has lost its process. */
+  reset(state: MetadataState, leases: GrantedLeases, nowMs: number): ShardReset | undefined {
+    if (state.copySets === undefined || this.#operators.below(30) > 0) return undefined;
+    const s = this.#operators.pick(state.shards);
+    const { copies = [] } = state.copySets[s.shard] ?? {};
+    if (copies.some((copy) => isWhole(copy) && this.#lifeOf(copy) !== undefined)) return undefined;
+    const stale = copies.filter((copy) => !isWhole(copy) && copy.id !== undefined && !isRenounced(copy));
+    const from = stale.length === 0 ? undefined : this.#operators.pick(stale).member;
+    try {
+      const { command } = planReset(state, { shard: s.shard, ...(from === undefined ? {} : { from }) }, leases, nowMs);
+      return command;
+    } catch (error) {
+      if (error instanceof FarkvError) return undefined;
+      throw error;
+    }
+  }
+
   /** An entry is committed. */
   committed(proposal: Proposal, before: MetadataState, after: MetadataState): void {
     this.#state = after;
     if (before.copySets === undefined) return;
+    const { command } = proposal;
+    if (command.t === 'shard-reset' && before !== after) this.count(command.from === undefined ? 'reset' : 'resetFrom');
+    if (command.t === 'copy-missing' && before !== after) this.count('missing');
     this.#check.committed(proposal, before, after);
   }
 

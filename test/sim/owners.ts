@@ -376,6 +376,11 @@ export class Owners {
     }
     if (now - life.proposedMs < RENEW_MS) return;
     life.proposedMs = now;
+    const reset = this.copies?.reset(state, leases, now);
+    if (reset !== undefined) {
+      this.#reset(member, life.grantor, reset, state.shards[reset.shard]?.owner);
+      return;
+    }
     const command =
       this.copies?.due(state, leases, now) ??
       setUp(state, this.#first.map(idOf), TERMS, SHARDS) ??
@@ -384,6 +389,15 @@ export class Owners {
       this.copies?.unrest() ??
       unrest(this.world, state);
     if (command !== undefined) this.#propose(member, command);
+  }
+
+  /** Its owner, if there is one, is granted nothing until it is known what became of that. */
+  #reset(member: SimMember, { leases, taking }: NonNullable<Life['grantor']>, reset: Command, owner?: string): void {
+    if (owner !== undefined && leases.withheld(owner)) return;
+    const proposer = this.#propose(member, reset);
+    if (proposer === undefined || owner === undefined) return;
+    leases.withhold(owner);
+    taking.set(proposer, owner);
   }
 
   /** The outcome of what was proposed in this term has been applied. */

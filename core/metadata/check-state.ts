@@ -22,6 +22,7 @@ import type {
   Copy,
   CopySet,
   FabricAddress,
+  FailedJoin,
   LeaseTerms,
   Member,
   Move,
@@ -149,6 +150,9 @@ export const checkCopySet = record<CopySet>({
   barrier: maybe(checkBarrier),
   handed: maybe(epochNumber),
   copies: list(checkCopy, MEMBERS_MAX),
+  failed: maybe(
+    list(record<FailedJoin>({ member: memberId, start: hex64, epoch: epochNumber, times: uint() }), MEMBERS_MAX),
+  ),
 });
 /** Fields of a policy; whether they fit together is decided by reduce-copies.ts. */
 export const policyShape = {

@@ -99,12 +99,14 @@ export interface RemovedCopy extends ShardName {
   readonly whole: boolean;
   /** Its member's word: it lacks something, or has something else, so it counts nowhere, however few others there are. */
   readonly damaged?: true;
+  /** The copy joins, and cannot be made: it is not to be begun there again at once. */
+  readonly failed?: true;
   readonly lsn: number;
 }
 
 /**
  * By the owner; or without `by` by the leader, of members that are gone or that have a copy too many, and by a member that
- * ends, or whose copy is damaged, of its own.
+ * ends, or whose copy is damaged or cannot be made, of its own.
  */
 export interface CopiesRemoved {
   readonly t: 'copies-removed';
@@ -222,6 +224,7 @@ export const copyCommandChecks = {
         ...memberStart,
         whole: boolean,
         damaged: maybe(literal(true)),
+        failed: maybe(literal(true)),
         lsn: lsnNumber,
       }),
       CHANGES_MAX,

@@ -5,6 +5,7 @@
 import type { AddedCopy, CopyCommand, Heir, RemovedCopy } from './copy-commands.js';
 import { copyBounds, placeCopies } from './copy-plan.js';
 import { heirNamed, isCopied, isWhole, mayCome, mayLead, policyOf } from './copy-sets.js';
+import { JoinRests } from './join-rests.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { keepersOf } from './placement.js';
 import type { Copy, CopySet, Member, MetadataState, Shard } from './state.js';
@@ -19,12 +20,14 @@ export const RECOVER_MS = 2_000;
 export const REJOIN_MS = 10_000;
 
 /**
- * Since when members are dead, and since when shards have copies that came back from disks, as the present leader has
- * found. Soft state, of which nothing that is safe depends.
+ * Since when members are dead, since when shards have copies that came back from disks, and which copies are not begun
+ * again for a time, as the present leader has found. Soft state, of which nothing that is safe depends.
  */
 export class Absences {
   readonly #since = new Map<string, number>();
   readonly #back = new Map<number, number>();
+  /** Copies that could not be made. */
+  readonly joins = new JoinRests();
 
   /** To be called before `nextCopies`. */
   observe(state: MetadataState, leases: GrantedLeases, nowMs: number): void {
@@ -37,6 +40,7 @@ export class Absences {
       if (!copies.some((c) => c.recovered !== undefined && isWhole(c))) this.#back.delete(shard);
       else if (!this.#back.has(shard)) this.#back.set(shard, nowMs);
     });
+    this.joins.observe(state, nowMs);
   }
 
   /** Until when other copies of the shard are waited for. */
@@ -64,6 +68,7 @@ export class Absences {
     const ends = [...this.#since.values()]
       .flatMap((at) => [at + REJOIN_MS, at + REPLACE_MS])
       .concat([...this.#back.values()].map((at) => at + RECOVER_MS))
+      .concat(this.joins.nextEndMs(nowMs) ?? [])
       .filter((at) => at > nowMs);
     return ends.length === 0 ? undefined : Math.min(...ends);
   }
@@ -245,10 +250,11 @@ function additions(look: Look): AddedCopy[] {
     });
     const heir = heirNamed(state, s.shard);
     const isComing = set.copies.some((c) => c.member === heir);
+    const open = candidates.filter((m) => !absences.joins.rests(state, s.shard, m.id, nowMs));
     const places =
       heir === undefined || isComing
-        ? placeCopies(s.shard, present, candidates, wanted, hasRoom)
-        : candidates.filter((m) => m.id === heir);
+        ? placeCopies(s.shard, present, open, wanted, hasRoom)
+        : open.filter((m) => m.id === heir);
     const next = places.find((m) => isAlive(look, m.id) && !loads.isBusy(m.id));
     if (next === undefined) continue;
     const rank = Math.min(255, 1 + Math.max(0, ...set.copies.map((c) => c.rank)));

@@ -129,6 +129,7 @@ export function revised(set: CopySet, copies: readonly Copy[], { minInSync }: Po
     config: set.config + 1,
     ...(barrier === undefined ? {} : { barrier }),
     ...(set.handed === undefined ? {} : { handed: set.handed }),
+    ...(set.failed === undefined ? {} : { failed: set.failed }),
     copies: enough ? copies.filter((c) => c.state !== 'eligible') : copies,
   };
 }

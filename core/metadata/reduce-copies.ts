@@ -30,7 +30,8 @@ import {
 } from './copy-sets.js';
 import { whyNoKeeper } from './placement.js';
 import { refused, type Reduced } from './reduced.js';
-import type { Copy, CopySet, MetadataState, Policy, Shard } from './state.js';
+import { failedJoins } from './join-rests.js';
+import type { Copy, CopySet, FailedJoin, MetadataState, Policy, Shard } from './state.js';
 import { tenantRange } from './tenants.js';
 
 /** A shard and its copies. */
@@ -134,7 +135,7 @@ export function copyInSync(state: MetadataState, c: CopiesInSync): Reduced {
     policyOf(state, c.shard),
     barrierAt(at.set, c.epoch, c.lsn),
   );
-  return revise(state, new Map([[c.shard, set]]));
+  return revise(state, new Map([[c.shard, withFailed(set, otherFailed(state, c.shard, c.member))]]));
 }
 
 export function keepCopies(state: MetadataState, c: CopiesKeep): Reduced {
@@ -143,13 +144,29 @@ export function keepCopies(state: MetadataState, c: CopiesKeep): Reduced {
   return revise(state, new Map([[c.shard, revised(at.set, at.set.copies, policyOf(state, c.shard))]]));
 }
 
+function otherFailed(state: MetadataState, shard: number, member: string): FailedJoin[] {
+  return failedJoins(state, shard).filter((f) => f.member !== member);
+}
+
+function withFailed({ failed: _, ...set }: CopySet, failed: readonly FailedJoin[]): CopySet {
+  return failed.length === 0 ? set : { ...set, failed };
+}
+
+/** The copy joined, and is gone: it is called off once more. */
+function calledOff(state: MetadataState, set: CopySet, { shard, epoch, member, start }: RemovedCopy): CopySet {
+  const times = failedJoins(state, shard).find((f) => f.member === member)?.times ?? 0;
+  return withFailed(set, [...otherFailed(state, shard, member), { member, start, epoch, times: times + 1 }]);
+}
+
 export function removeCopies(state: MetadataState, c: CopiesRemoved): Reduced {
   const sets = new Map<number, CopySet>();
   for (const removed of c.copies) {
     const at = named(state, removed);
     if (at === undefined || sets.has(removed.shard)) continue;
     const set = c.by === undefined ? freed(state, at, removed) : without(state, at, removed, c.by);
-    if (set !== undefined) sets.set(removed.shard, set);
+    if (set === undefined) continue;
+    const isOff = removed.failed === true && backup(at, removed)?.state === 'joining';
+    sets.set(removed.shard, isOff ? calledOff(state, set, removed) : set);
   }
   return sets.size === 0 ? refused('ERR_BUSY', 'none of these copies can be removed (any more)') : revise(state, sets);
 }

@@ -94,7 +94,10 @@ export function restarted(
     const owner = isKept || (isLost && waitsOnLoss(policy)) ? undefined : id;
     // What was opened empty and never served is opened anew.
     const others = left.filter((c) => c.member !== id);
-    return { shard: closed(s, owner), set: isKept ? revised(set, left, policy) : emptied({ ...set, copies: others }) };
+    // Where the shard waits, a copy that joins may be all that is left of it: it keeps its id (shard-loss.ts).
+    const kept = isKept ? left : owner === undefined ? others : undefined;
+    const next = kept === undefined ? emptied({ ...set, copies: others }) : revised(set, kept, policy);
+    return { shard: closed(s, owner), set: next };
   }
   if (set?.copies.every((c) => c.member !== id) !== false) return { shard: s };
   return { shard: s, set: revised(set, left, policyOf(state, s.shard)) };

@@ -164,6 +164,17 @@ export interface CopySet {
   readonly handed?: number;
   /** At most one for each member. */
   readonly copies: readonly Copy[];
+  /** Joins that did not succeed though both servers were there, at most one for each member. Missing: none. */
+  readonly failed?: readonly FailedJoin[];
+}
+
+/** A copy could not be made by this start of the member, of the owner in this epoch. */
+export interface FailedJoin {
+  readonly member: string;
+  readonly start: string;
+  readonly epoch: number;
+  /** So often it was called off, one after the other, after several attempts each. */
+  readonly times: number;
 }
 
 export interface Barrier {

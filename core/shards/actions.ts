@@ -173,7 +173,8 @@ export type Note = { readonly shard: number } & (
       readonly of: 'copy failed';
       readonly source: Shard;
       readonly attempts: number;
-      readonly again: number;
+      /** It is tried again in so many milliseconds; undefined: it is called off. */
+      readonly again: number | undefined;
       readonly full: boolean;
       readonly error: unknown;
     }

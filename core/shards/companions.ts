@@ -158,7 +158,8 @@ function removeLate(c: Common, life: Held, set: CopySet): void {
     slipped(c, life, member);
   }
   one.told = true;
-  const removed = { ...name, member, start, whole: copies.whole, lsn: copies.lsn };
+  const failed = one.attempts >= ATTEMPTS ? ({ failed: true } as const) : {};
+  const removed = { ...name, member, start, whole: copies.whole, ...failed, lsn: copies.lsn };
   c.askFor(life, copies, { do: 'propose', command: { t: 'copies-removed', by: by(c), copies: [removed] } });
 }
 

@@ -61,7 +61,8 @@
  *   A copy in sync whose owner seems to be gone is orphaned: in turns, by rank, such copies propose to be promoted. The
  *   data plane serves when no lease that the copy has given can be relied on, so a suspicion may be wrong.
  *   What failed before joining: clearing (stop, close), resting, opening again, under another id. What failed since:
- *   renouncing (another name is proposed) first. From everywhere to clearing when the metadata does not have it.
+ *   renouncing (another name is proposed, as one that no table has) first. From everywhere to clearing when the metadata
+ *   does not have it. After some attempts: calling off (its removal is proposed).
  *
  * Copies elsewhere of a shard that is this server's (companions.ts), each by its id
  *     joined ---> require ---> proposed ---> in sync ---> late ---> removed

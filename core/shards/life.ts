@@ -213,7 +213,9 @@ export type BackupState =
     }
   /** The table is open, and no copy: it waits to be wanted as the base of one. `rests`: not before the next attempt. */
   | { readonly is: 'kept'; readonly rests: boolean }
-  | { readonly is: 'resting' };
+  | { readonly is: 'resting' }
+  /** It could not be made so often that the metadata is to have it no more. */
+  | { readonly is: 'calling off' };
 
 /** A shard that is another server's and moves to this one. */
 export interface Coming extends Opening {

@@ -5,6 +5,7 @@
 import { workersOf } from '../metadata/placement.js';
 import type { CopyMissing, CopyNamed } from '../metadata/copy-commands.js';
 import { isRenounced, isWhole } from '../metadata/copy-sets.js';
+import { failedJoins } from '../metadata/join-rests.js';
 import { EMPTY } from '../metadata/reduce.js';
 import type { Copy, MetadataState, Move, Shard } from '../metadata/state.js';
 import type { Action, Asked, CopyNoticed, HeldBack, Left, Result, Told } from './actions.js';
@@ -75,6 +76,8 @@ export class Shards implements Common {
   readonly #staying = new Set<number>();
   /** Shards of which the metadata is being told that a copy is not here. */
   readonly #missing = new Set<number>();
+  /** Shards whose copies were called off here for want of memory. */
+  readonly #tooFull = new Set<number>();
   readonly #heirs = new Heirs((action, heir) => this.#ask(action, { heir }));
   readonly #changed = new ChangedShards();
   readonly #found: Found[];
@@ -218,7 +221,12 @@ export class Shards implements Common {
 
   /** Shards of which a copy here lacks memory for what their owners have. */
   get fullCopies(): number[] {
-    return fullCopiesOf(this.#lives.values());
+    const { memberId, memberIncarnation } = this;
+    const isOff = (shard: number): boolean =>
+      failedJoins(this.#metadata, shard).some((f) => f.member === memberId && f.start === memberIncarnation);
+    return [...new Set([...fullCopiesOf(this.#lives.values()), ...[...this.#tooFull].filter(isOff)])].sort(
+      (a, b) => a - b,
+    );
   }
 
   /** Numbers of the shards that are served. */
@@ -340,6 +348,7 @@ export class Shards implements Common {
     this.#lives.delete(life.shard);
     this.#changed.again(life.shard);
     this.leases.gone(life);
+    if (life.kind === 'backup' && life.state.is === 'calling off' && life.full) this.#tooFull.add(life.shard);
     if (life.kind !== 'coming' || !life.full) return;
     this.#noRoom.add(life.shard);
     this.#ask({ do: 'wait', ms: NO_ROOM_MS }, { resting: life.shard });
@@ -480,21 +489,9 @@ export class Shards implements Common {
     if (!isWanted || this.#leaving || me === undefined || owner === memberId || this.#lives.has(shard)) return;
     if (owner === undefined || incarnation === undefined) return;
     const count = this.#lives.size;
-    const life: Backup = {
-      kind: 'backup',
-      shard,
-      epoch: 0,
-      worker: count % workersOf(me),
-      incarnation: '',
-      memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (count + 1))),
-      attempts: 0,
-      named: false,
-      damaged: false,
-      full: false,
-      base: false,
-      patienceMs: 0,
-      state: { is: 'resting' },
-    };
+    const each = Math.max(shardMemoryMin, Math.floor(memoryBytes / (count + 1)));
+    const life = newBackup(shard, count % workersOf(me), each);
+    life.full = this.#tooFull.delete(shard);
     this.#lives.set(shard, life);
     openBackup(this, life);
   }

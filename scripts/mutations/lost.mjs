@@ -1,11 +1,13 @@
 /**
- * What must not be missing where nobody is left of a shard but a copy that joins (docs/copies.md): each with the test that
- * notices.
+ * What must not be missing where nobody is left of a shard but a copy that joins (docs/copies.md), and where copies cannot
+ * be made: each with the test that notices.
  */
 import { inFile } from './checks/in-file.mjs';
 
 const lost = (title) => ({ test: 'core/shards/lost-shard.test.ts', title });
 const loss = (title) => ({ test: 'core/metadata/shard-loss.test.ts', title });
+const copies = (title) => ({ test: 'core/shards/copies.test.ts', title });
+const rests = (title) => ({ test: 'core/metadata/join-rests.test.ts', title });
 const policy = (title) => ({ test: 'core/metadata/copy-policy.test.ts', title });
 
 const VACANT = lost('a copy that joins is kept while the shard has no owner, and leads when an operator says so');
@@ -43,6 +45,18 @@ export const mutations = [
       ),
       'else if (source === undefined && life.named) renounce(c, life);',
       '',
+    ],
+    [
+      'joins: a copy that cannot be made is tried again and again',
+      copies('what fails again and again is called off by its server, until the metadata has it no more'),
+      'if (life.attempts >= ATTEMPTS) {',
+      'if (life.attempts > 99 * ATTEMPTS) {',
+    ],
+    [
+      'joins: a copy that does not get in sync is made again and again',
+      copies('a copy that follows and does not get in sync is called off, too'),
+      'if (!life.full && sourceOf(c, life) !== undefined)',
+      'if (life.full)',
     ],
   ]),
   ...inFile('core/shards/shards.ts', [
@@ -97,6 +111,12 @@ export const mutations = [
       'if (isRenounced(present)) return refused(',
       'if (c.lsn < 0) return refused(',
     ],
+    [
+      'joins: what failed before a copy was in sync counts after it',
+      rests('a join that is called off is counted, until it succeeds, or a server of the two has begun anew'),
+      'withFailed(set, otherFailed(state, c.shard, c.member))',
+      'set',
+    ],
   ]),
   ...inFile('core/metadata/copy-policy.ts', [
     [
@@ -104,6 +124,20 @@ export const mutations = [
       policy('a copy that joins is not removed while its owner is away: it may be all that is left'),
       'isServed && (draining',
       '(draining',
+    ],
+    [
+      'joins: a copy that cannot be made is begun again at once',
+      rests('what was called off is made elsewhere, and there again after a rest that doubles'),
+      '.filter((m) => !absences.joins.rests(state, s.shard, m.id, nowMs));',
+      ';',
+    ],
+  ]),
+  ...inFile('core/shards/companions.ts', [
+    [
+      'joins: an owner begins anew a copy that it cannot require, again and again',
+      copies('an owner that could not require a copy so many times calls it off'),
+      'one.attempts >= ATTEMPTS ? ({ failed: true } as const) : {};',
+      '{};',
     ],
   ]),
 ];

@@ -169,8 +169,12 @@ export class Notes {
   #copyFailed({ shard, source, attempts, again, full, error }: Of<'copy failed'>): void {
     const owner = source.owner ?? 'nobody';
     const why = describeError(error);
+    const next =
+      again === undefined
+        ? 'it is called off, and made elsewhere or, later and later, here'
+        : `it is tried again in ${again} ms`;
     this.#options.log.warn(
-      `shard ${shard}: no copy could be made here of what ${owner} has${full ? ', for want of memory (--memory)' : ''}; it is tried again in ${again} ms (attempt ${attempts}): ${why}`,
+      `shard ${shard}: no copy could be made here of what ${owner} has${full ? ', for want of memory (--memory)' : ''}; ${next} (attempt ${attempts}): ${why}`,
     );
   }
 

@@ -16,6 +16,8 @@ export interface CopyTablesOptions {
   readonly reach: (id: string, start: string) => CopyTables | undefined;
   readonly notice: (shard: number, copy: string, what: CopyNoticed) => void;
   readonly orphaned: (shard: number, copy: string, orphan: { readonly prepared: number } | undefined) => void;
+  /** There is a way for values from the owner. */
+  readonly linked: (owner: string) => boolean;
   readonly counted: (
     what: 'led' | 'handed' | 'joined' | 'late' | 'back' | 'orphaned' | 'damaged' | 'refused' | 'kept',
   ) => void;
@@ -78,6 +80,7 @@ export class CopyTables {
 
   /** Whether the owner can be asked for its entries; they come when the copy follows. */
   copied({ owner, start }: Followed, shard: number): Failure | undefined {
+    if (!this.#options.linked(owner)) return GONE;
     return this.#ownerOf(shard, { owner, start }) === undefined ? GONE : undefined;
   }
 

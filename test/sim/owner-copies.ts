@@ -40,6 +40,8 @@ export class OwnerCopies {
   readonly #absences = new Map<GrantedLeases, Absences>();
   #state: MetadataState | undefined;
   #records = 0;
+  /** What has no way between them for values: `m1 m4`. In one history of three, and never mended. */
+  readonly #broken = new Set<string>();
   readonly #operators: Random;
 
   constructor(
@@ -49,6 +51,10 @@ export class OwnerCopies {
   ) {
     const random = new Random(world.seed ^ OF_LINKS);
     this.#operators = random;
+    if (random.below(3) === 0) {
+      const [a, b] = [1 + random.below(4), 1 + random.below(4)];
+      if (a !== b) this.#broken.add(`m${a} m${b}`).add(`m${b} m${a}`);
+    }
     this.#check = new CopyCheck(shards, {
       logOf: (shard, copy) => this.#tableOf(shard, copy)?.log,
       isOnDisk: () => false,
@@ -64,6 +70,11 @@ export class OwnerCopies {
 
   record(): number {
     return ++this.#records;
+  }
+
+  /** Copies can be made of what the one has, at the other. */
+  linked(a: string, b: string): boolean {
+    return !this.#broken.has(`${a} ${b}`);
   }
 
   /** An operator gives up a shard each of whose copies in sync has lost its process. */
@@ -90,6 +101,8 @@ export class OwnerCopies {
     const { command } = proposal;
     if (command.t === 'shard-reset' && before !== after) this.count(command.from === undefined ? 'reset' : 'resetFrom');
     if (command.t === 'copy-missing' && before !== after) this.count('missing');
+    if (command.t === 'copies-removed' && before !== after && command.copies.some((c) => c.failed))
+      this.count('calledOff');
     this.#check.committed(proposal, before, after);
   }
 
@@ -149,7 +162,8 @@ export class OwnerCopies {
       const owner = lives.find((life) => life.id === s.owner && life.tables.tables.get(s.shard)?.serving === true);
       if (owner === undefined) return `${said}, is not served`;
       const draining = new Set(state.servers.flatMap((one) => (one.draining ? [one.id] : [])));
-      const staying = lives.filter((life) => !draining.has(life.id)).length;
+      // Where there is no way for values, no copy can be made.
+      const staying = lives.filter((life) => !draining.has(life.id) && this.linked(life.id, owner.id)).length;
       const wanted = Math.min(policyOf(state, s.shard).replicas, staying);
       const inSync = copies.filter((copy) => copy.state === 'in-sync').length;
       if (inSync < wanted) return `${said}, has ${inSync} copies in sync, and ${wanted} servers for them`;

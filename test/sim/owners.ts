@@ -121,6 +121,7 @@ export class Owners {
       notice: (shard, copy, what) => plane().input((shards) => shards.copyNoticed(shard, copy, what)),
       orphaned: (shard, copy, orphan) => plane().input((shards) => shards.orphaned(shard, copy, orphan)),
       counted: (what) => copies.count(what),
+      linked: (owner) => copies.linked(idOf(member.id), owner),
     });
   }
 

@@ -3,7 +3,7 @@ import { CopyLog, REPLICATED } from '../../test/support/copy-log.js';
 import { HELD, leasesAt } from '../../test/support/leases-at.js';
 import { hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
 import type { CopiesAdd, CopiesRemoved, CopyCommand } from './copy-commands.js';
-import { Absences, copyLooksMs, JOINS_AT_ONCE, nextCopies, REJOIN_MS, REPLACE_MS } from './copy-policy.js';
+import { Absences, copyLooksMs, JOINS_AT_ONCE, nextCopies, REJOIN_MS, REPLACE_MS, STUCK_MS } from './copy-policy.js';
 import { FORMAT_COPIES } from './format.js';
 import { dueCommand, nextLookMs, nextMove, takeFromDead } from './leader-policy.js';
 import type { GrantedLeases } from './owner-leases.js';
@@ -293,4 +293,22 @@ test('what is due about copies is part of what the leader does, and it looks aga
   log.with(a);
   const leases = leasesAt(NOW, { [NOW - 200]: [a], [NOW]: [log.owner!] });
   t.is(nextLookMs(log.state, leases, NOW), leases.lookAt(a, NOW));
+});
+
+test('a copy that has a name and does not get in sync is called off, while its owner is there', (t) => {
+  const log = new CopyLog({ replicas: 2 });
+  const [a = ''] = log.others;
+  const named = { member: a, start: log.start(a), copy: hexOf(77), worker: 0 };
+  log.do({ t: 'copies-add', copies: [{ ...log.name, member: a, start: log.start(a), rank: 1 }] });
+  log.do({ t: 'copy-named', ...log.name, ...named });
+  const absences = new Absences();
+  absences.observe(log.state, alive(...ALL), NOW);
+  const then = NOW + STUCK_MS;
+  t.is(nextCopies(log.state, leasesAt(then - 1, { [then - 1]: ALL }), then - 1, absences), undefined);
+  const all = leasesAt(then, { [then]: ALL });
+  const command = nextCopies(log.state, all, then, absences);
+  t.like(command, { t: 'copies-removed', copies: [{ member: a, failed: true }] });
+  // While the owner is away it may be all that is left.
+  absences.observe(log.state, leasesAt(then, { [then]: log.others }), then);
+  t.is(nextCopies(log.state, all, then, absences), undefined, 'the time begins anew');
 });

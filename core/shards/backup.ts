@@ -364,6 +364,8 @@ export function isNone(c: Common, life: Backup, what: 'damaged' | 'unknown' | 'f
   if (what === 'unknown') {
     if (!joins) return;
     state.late = true;
+    // It is there, and says so.
+    state.orphan = undefined;
   }
   advanceBackup(c, life);
 }

@@ -59,6 +59,12 @@ test('a copy is not kept for an owner that is gone when the shard has another on
   t.deepEqual(rig.see(), ['copy-named']);
 });
 
+test('an owner that does not know the copy is there', (t) => {
+  const rig = following();
+  rig.orphaned(rig.id, 9);
+  t.deepEqual(rig.notices(rig.id, 'unknown'), ['copy-named']);
+});
+
 test('a copy that joins again is kept, too', (t) => {
   const rig = inSync();
   rig.see(rig.removed(rig.shards.memberId));

@@ -33,6 +33,12 @@ export const mutations = [
       'return false;',
     ],
     [
+      'lost: a copy waits for an owner that is there and does not know it',
+      lost('an owner that does not know the copy is there'),
+      '    state.orphan = undefined;\n  }\n  advanceBackup',
+      '  }\n  advanceBackup',
+    ],
+    [
       'lost: what is given up counts as a copy',
       UNFOLLOWED,
       'name(c, life, state.name, true);',
@@ -124,6 +130,12 @@ export const mutations = [
       policy('a copy that joins is not removed while its owner is away: it may be all that is left'),
       'isServed && (draining',
       '(draining',
+    ],
+    [
+      'joins: a copy that is named and does not get in sync keeps its places',
+      policy('a copy that has a name and does not get in sync is called off, while its owner is there'),
+      ' || absences.isStuck(s.shard, c, nowMs))',
+      ')',
     ],
     [
       'joins: a copy that cannot be made is begun again at once',

@@ -75,3 +75,14 @@ test('copies without room are told with the command, and where the disk is full 
   t.is(lines.length, 1);
   t.regex(lines[0]!, /^the disk of s2 is full/);
 });
+
+test('a copy that could not be made is told with both servers, one without room only once', (t) => {
+  const notCopied = [
+    { member: 's2', times: 3 },
+    { member: 's3', times: 1, full: true },
+  ];
+  const copies = { trouble: 'degraded', copies: [], notCopied };
+  t.deepEqual(attention(status({ shards: [shard(0), shard(1, { copies })] })), [
+    'no copy of shard 1 could be made at s2 of what s1 has: the log of s2 says why; look at the network between the two. It is tried again, later and later',
+  ]);
+});

@@ -89,10 +89,21 @@ function ofCopies({ shards, members, replication }: ClusterStatus): string[] {
           `${numbers(few)}: no changes are taken, fewer copies are in sync than --min-in-sync asks for; start the servers that do not answer, or farkv replication set --min-in-sync`,
         ]),
     ...members.flatMap(ofFull),
+    ...shards.flatMap(ofFailed),
     ...lacking.map(
       ({ tenant, replicas }) =>
         `${replicas} copies of each value${tenant === undefined ? '' : ` of ${tenant}`} are wanted, and ${keepers === 1 ? 'one server keeps' : `${keepers} servers keep`} values: add servers (farkv server --join), or want fewer copies (farkv replication set --replicas)`,
     ),
+  ];
+}
+
+/** What lacks memory is told of its server. */
+function ofFailed({ shard, owner, copies }: ShardStatus): string[] {
+  const failed = (copies?.notCopied ?? []).filter(({ full }) => full !== true);
+  if (failed.length === 0) return [];
+  const where = list(failed.map(({ member }) => member));
+  return [
+    `no copy of shard ${shard} could be made at ${where} of what ${owner ?? 'nobody'} has: the log of ${where} says why; look at the network between the two. It is tried again, later and later`,
   ];
 }
 

@@ -4,7 +4,7 @@
  */
 import { FarkvError } from '../core/errors.js';
 import { memberId, shardNumber } from '../core/metadata/check-state.js';
-import type { ResetAsked } from '../core/metadata/shard-loss.js';
+import { noCopy, type ResetAsked } from '../core/metadata/shard-loss.js';
 import { boolean, list, maybe, oneOf, record, uint } from '../core/protocol/check.js';
 import type { CallContext } from './calls.js';
 import type { ResetDone } from './metadata/leader-duties.js';
@@ -41,7 +41,10 @@ export async function answerReset(context: ResetContext, args: unknown): Promise
     if (leader === undefined) throw new FarkvError('ERR_NO_LEADER', 'the metadata group has no leader at present');
     return checkResetDone(await peers.call(leader, 'shard-reset', { ...asked, acceptLoss }, CALL_MS), 'shard-reset');
   }
-  if (asked.from !== undefined) await findCopy(context, asked.shard, asked.from);
+  if (asked.from !== undefined) {
+    await reset(asked, false);
+    await findCopy(context, asked.shard, asked.from);
+  }
   return await reset(asked, acceptLoss);
 }
 
@@ -49,11 +52,17 @@ export async function answerReset(context: ResetContext, args: unknown): Promise
  * A copy has a name in the metadata a moment before it follows its owner. Only one that has followed can lead, and one
  * that has is kept for as long as the metadata has its name.
  */
-async function findCopy({ id, own, peers }: ResetContext, shard: number, from: string): Promise<void> {
+async function findCopy({ id, own, peers, driver }: ResetContext, shard: number, from: string): Promise<void> {
   const dataPlane =
     from === id
       ? (await own()).dataPlane
       : checkNodeStatus(await peers.call(from, 'node-status', {}, STATUS_MS), from).dataPlane;
-  if (dataPlane?.shards.find((s) => s.shard === shard)?.copy?.role !== 'backup')
-    throw new FarkvError('ERR_CONFIG', `${from} has no copy of shard ${shard} to begin with`);
+  if (dataPlane?.shards.find((s) => s.shard === shard)?.copy?.role === 'backup') return;
+  const { copies = [] } = driver.state.copySets?.[shard] ?? {};
+  throw noCopy(
+    shard,
+    from,
+    copies.find((c) => c.member === from),
+    [],
+  );
 }

@@ -25,6 +25,33 @@ test('copies in sync are counted, with the servers that have them and what is wr
   t.is(text(log, 0), `2/2 ${owner} ${a}`);
 });
 
+test('a copy that could not be made is told with its server, and with what it lacks', (t) => {
+  const log = new CopyLog({ replicas: 2 });
+  const [a = '', b = ''] = log.others;
+  const fails = (id: string): unknown => {
+    log.do({ t: 'copies-add', copies: [{ ...log.name, member: id, start: log.start(id), rank: 1 }] });
+    return log.do({ t: 'copies-removed', copies: [{ ...log.removal(id, false), failed: true }] });
+  };
+  fails(a);
+  fails(b);
+  fails(b);
+  const status = copiesStatus(
+    log.state,
+    0,
+    0,
+    () => true,
+    [],
+    (id) => id === b,
+  );
+  t.deepEqual(status?.notCopied, [
+    { member: a, times: 1 },
+    { member: b, times: 2, full: true },
+  ]);
+  t.is(copiesText(status), `1/2 ${log.owner!} ${a} (not copied) ${b} (full) DEGRADED`);
+  log.with(a);
+  t.is(copiesText(copiesStatus(log.state, 0, 0, () => true)), `2/2 ${log.owner!} ${a}`);
+});
+
 test('a shard is lost when no server with a copy in sync answers', (t) => {
   const log = new CopyLog({ replicas: 2 });
   const owner = log.owner!;

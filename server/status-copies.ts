@@ -1,5 +1,6 @@
 /** What `farkv status` says of the copies of shards. */
 import { CACHE, inSync, isGone, isWhole, policyOf } from '../core/metadata/copy-sets.js';
+import { failedJoins } from '../core/metadata/join-rests.js';
 import { keepersExpected } from '../core/metadata/placement.js';
 import type { CopyState, MetadataState, Policy } from '../core/metadata/state.js';
 import { tenantRanges } from '../core/metadata/tenants.js';
@@ -23,6 +24,11 @@ export interface CopiesStatus {
     /** Its server lacks memory for what the owner has. */
     readonly full?: true;
   }[];
+  /**
+   * While copies are missing: servers at which none could be made, though they and the owner are there, and how often that
+   * was called off. Missing: none.
+   */
+  readonly notCopied?: readonly { readonly member: string; readonly times: number; readonly full?: true }[];
   /** Changes that the owner has and that are not everywhere yet. */
   readonly lag?: number;
   /**
@@ -86,6 +92,11 @@ export function copiesStatus(
   const set = state.copySets?.[shard];
   const { level, replicas, minInSync } = policyOf(state, shard);
   if (set === undefined || (level === 'cache' && set.copies.length <= 1)) return undefined;
+  const notCopied = failedJoins(state, shard).map(({ member, times }) => ({
+    member,
+    times,
+    ...(full(member) ? { full: true as const } : {}),
+  }));
   const synced = inSync(set.copies);
   const whole = set.copies.filter(isWhole);
   // A shard that was never served has no copy with anything in it, and nothing to lose.
@@ -102,21 +113,25 @@ export function copiesStatus(
       ...(is === 'joining' && heldBack.includes(member) ? { heldBack: true } : {}),
       ...(full(member) ? { full: true } : {}),
     })),
+    ...(notCopied.length === 0 || synced >= replicas ? {} : { notCopied }),
     ...(lag === undefined ? {} : { lag }),
     ...(trouble === undefined ? {} : { trouble }),
     ...(of !== undefined && isGone(state, of) ? { gone: true } : {}),
   };
 }
 
-/** `2/2 s1 s3`, `1/2 s1 DEGRADED`: copies in sync of those that there are to be, where they are, and what is wrong. */
+/** `2/2 s1 s3`, `1/2 s1 s3 (not copied) DEGRADED`: copies in sync of those that there are to be, where they are, and what is wrong. */
 export function copiesText(status: CopiesStatus | undefined): string {
   if (status === undefined) return '-';
-  const { copies, lag, trouble } = status;
+  const { copies, notCopied = [], lag, trouble } = status;
   const places = copies.map(({ member, state, heldBack, full }) => {
     if (full === true) return `${member} (full)`;
     return state === 'in-sync' ? member : `${member} (${heldBack === true ? 'late too often' : state})`;
   });
+  const failed = notCopied
+    .filter(({ member }) => copies.every((copy) => copy.member !== member))
+    .map(({ member, full }) => `${member} (${full === true ? 'full' : 'not copied'})`);
   const behind = lag === undefined || lag === 0 ? [] : [`lag ${lag}`];
   const said = trouble === undefined ? [] : [trouble.toUpperCase()];
-  return [`${status.inSync}/${status.wanted}`, ...places, ...behind, ...said].join(' ');
+  return [`${status.inSync}/${status.wanted}`, ...places, ...failed, ...behind, ...said].join(' ');
 }

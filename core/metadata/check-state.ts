@@ -22,6 +22,7 @@ import type {
   Copy,
   CopySet,
   FabricAddress,
+  FailedJoin,
   LeaseTerms,
   Member,
   Move,
@@ -141,6 +142,7 @@ export const checkCopy = record<Copy>({
   worker: workerNumber,
   state: oneOf('joining', 'in-sync', 'eligible'),
   rank: rankNumber,
+  renounced: maybe(literal(true)),
   recovered: maybe(record<Recovered>({ epoch: epochNumber, lsn: lsnNumber, early: maybe(literal(true)) })),
 });
 export const checkCopySet = record<CopySet>({
@@ -148,6 +150,9 @@ export const checkCopySet = record<CopySet>({
   barrier: maybe(checkBarrier),
   handed: maybe(epochNumber),
   copies: list(checkCopy, MEMBERS_MAX),
+  failed: maybe(
+    list(record<FailedJoin>({ member: memberId, start: hex64, epoch: epochNumber, times: uint() }), MEMBERS_MAX),
+  ),
 });
 /** Fields of a policy; whether they fit together is decided by reduce-copies.ts. */
 export const policyShape = {

@@ -55,7 +55,8 @@ export interface CopiesAdd {
 
 /**
  * By a member that is to have a copy: under this id it makes it, in this worker. What it made under another id before
- * will not be in sync any more.
+ * will not be in sync any more. It has all that its owner had at some time, unless it is `renounced`: then no table has
+ * this id, and what had the one before is given up.
  */
 export interface CopyNamed extends ShardName {
   readonly t: 'copy-named';
@@ -63,6 +64,18 @@ export interface CopyNamed extends ShardName {
   readonly start: string;
   readonly copy: string;
   readonly worker: number;
+  readonly renounced?: true;
+}
+
+/**
+ * By the member to which the shard came with this copy: it has no table of that id, and has opened and served nothing.
+ * Its copy is gone, and the shard waits for another one, or for an operator.
+ */
+export interface CopyMissing extends ShardName {
+  readonly t: 'copy-missing';
+  readonly member: string;
+  readonly start: string;
+  readonly copy: string;
 }
 
 /** By the owner, which has required the copy since before it proposed this: the copy has all that was acknowledged. */
@@ -88,12 +101,14 @@ export interface RemovedCopy extends ShardName {
   readonly damaged?: true;
   /** The owner's word: it is one too many, and is not to join again. */
   readonly surplus?: true;
+  /** The copy joins, and cannot be made: it is not to be begun there again at once. */
+  readonly failed?: true;
   readonly lsn: number;
 }
 
 /**
  * By the owner; or without `by` by the leader, of members that are gone or that have a copy too many, and by a member that
- * ends, or whose copy is damaged, of its own.
+ * ends, or whose copy is damaged or cannot be made, of its own.
  */
 export interface CopiesRemoved {
   readonly t: 'copies-removed';
@@ -162,6 +177,7 @@ export type CopyCommand =
   | PolicySet
   | CopiesAdd
   | CopyNamed
+  | CopyMissing
   | CopiesInSync
   | CopiesRemoved
   | CopiesKeep
@@ -189,7 +205,9 @@ export const copyCommandChecks = {
     ...memberStart,
     copy: hex64,
     worker: workerNumber,
+    renounced: maybe(literal(true)),
   }),
+  'copy-missing': record<CopyMissing>({ t: literal('copy-missing'), ...shardName, ...memberStart, copy: hex64 }),
   'copies-in-sync': record<CopiesInSync>({
     t: literal('copies-in-sync'),
     ...shardName,
@@ -209,6 +227,7 @@ export const copyCommandChecks = {
         whole: boolean,
         damaged: maybe(literal(true)),
         surplus: maybe(literal(true)),
+        failed: maybe(literal(true)),
         lsn: lsnNumber,
       }),
       CHANGES_MAX,

@@ -3,7 +3,7 @@ import { CopyLog, REPLICATED } from '../../test/support/copy-log.js';
 import { HELD, leasesAt } from '../../test/support/leases-at.js';
 import { hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
 import type { CopiesAdd, CopiesRemoved, CopyCommand } from './copy-commands.js';
-import { Absences, copyLooksMs, JOINS_AT_ONCE, nextCopies, REJOIN_MS, REPLACE_MS } from './copy-policy.js';
+import { Absences, copyLooksMs, JOINS_AT_ONCE, nextCopies, REJOIN_MS, REPLACE_MS, STUCK_MS } from './copy-policy.js';
 import { FORMAT_COPIES } from './format.js';
 import { dueCommand, nextLookMs, nextMove, takeFromDead } from './leader-policy.js';
 import type { GrantedLeases } from './owner-leases.js';
@@ -52,6 +52,20 @@ test('copies are added up to the factor, and taken away when it falls', (t) => {
   log.do({ t: 'policy-set', tenant: 0, level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' });
   settle(log, alive(...ALL));
   t.is(log.set.copies.length, 1);
+});
+
+test('a copy that joins is not removed while its owner is away: it may be all that is left', (t) => {
+  const log = new CopyLog({ replicas: 2 });
+  const [a = '', b = '', c = ''] = log.others;
+  log.do({ t: 'copies-add', copies: [{ ...log.name, member: a, start: log.start(a), rank: 1 }] });
+  const absences = new Absences();
+  absences.observe(log.state, alive(b, c), NOW);
+  const then = NOW + REJOIN_MS;
+  const later = (...ids: string[]): GrantedLeases => leasesAt(then, { [then]: ids });
+  t.is(nextCopies(log.state, later(b, c), then, absences), undefined, 'it is away, too');
+  t.like(nextCopies(log.state, later(log.owner!, b, c), then, absences), { t: 'copies-removed' });
+  log.do({ t: 'server-drain', id: a, draining: true });
+  t.is(nextCopies(log.state, alive(a, b, c), NOW, new Absences()), undefined);
 });
 
 test('a copy that joins is removed when its member has been dead for a time; one in sync is left to its owner', (t) => {
@@ -279,4 +293,22 @@ test('what is due about copies is part of what the leader does, and it looks aga
   log.with(a);
   const leases = leasesAt(NOW, { [NOW - 200]: [a], [NOW]: [log.owner!] });
   t.is(nextLookMs(log.state, leases, NOW), leases.lookAt(a, NOW));
+});
+
+test('a copy that has a name and does not get in sync is called off, while its owner is there', (t) => {
+  const log = new CopyLog({ replicas: 2 });
+  const [a = ''] = log.others;
+  const named = { member: a, start: log.start(a), copy: hexOf(77), worker: 0 };
+  log.do({ t: 'copies-add', copies: [{ ...log.name, member: a, start: log.start(a), rank: 1 }] });
+  log.do({ t: 'copy-named', ...log.name, ...named });
+  const absences = new Absences();
+  absences.observe(log.state, alive(...ALL), NOW);
+  const then = NOW + STUCK_MS;
+  t.is(nextCopies(log.state, leasesAt(then - 1, { [then - 1]: ALL }), then - 1, absences), undefined);
+  const all = leasesAt(then, { [then]: ALL });
+  const command = nextCopies(log.state, all, then, absences);
+  t.like(command, { t: 'copies-removed', copies: [{ member: a, failed: true }] });
+  // While the owner is away it may be all that is left.
+  absences.observe(log.state, leasesAt(then, { [then]: log.others }), then);
+  t.is(nextCopies(log.state, all, then, absences), undefined, 'the time begins anew');
 });

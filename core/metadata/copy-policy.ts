@@ -4,7 +4,8 @@
  */
 import type { AddedCopy, CopyCommand, Heir, RemovedCopy } from './copy-commands.js';
 import { copyBounds, placeCopies } from './copy-plan.js';
-import { heirNamed, isCopied, isWhole, mayCome, mayLead, policyOf } from './copy-sets.js';
+import { heirNamed, isCopied, isRenounced, isWhole, mayCome, mayLead, policyOf } from './copy-sets.js';
+import { JoinRests } from './join-rests.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { keepersOf } from './placement.js';
 import type { Copy, CopySet, Member, MetadataState, Shard } from './state.js';
@@ -17,14 +18,20 @@ export const REPLACE_MS = 60_000;
 export const RECOVER_MS = 2_000;
 /** A copy that joins may be away for so long: then its owner does not know it any more (native/dataplane/copies.c). */
 export const REJOIN_MS = 10_000;
+/** A copy that has a name has been copied. If it does not get in sync for so long, though its owner is there, it cannot. */
+export const STUCK_MS = 120_000;
 
 /**
- * Since when members are dead, and since when shards have copies that came back from disks, as the present leader has
- * found. Soft state, of which nothing that is safe depends.
+ * Since when members are dead, since when shards have copies that came back from disks, and which copies are not begun
+ * again for a time, as the present leader has found. Soft state, of which nothing that is safe depends.
  */
 export class Absences {
   readonly #since = new Map<string, number>();
   readonly #back = new Map<number, number>();
+  /** Copies that have names, and join an owner that is there: by shard and id. */
+  readonly #named = new Map<string, number>();
+  /** Copies that could not be made. */
+  readonly joins = new JoinRests();
 
   /** To be called before `nextCopies`. */
   observe(state: MetadataState, leases: GrantedLeases, nowMs: number): void {
@@ -33,15 +40,30 @@ export class Absences {
       if (!leases.dead(id, nowMs)) this.#since.delete(id);
       else if (!this.#since.has(id)) this.#since.set(id, nowMs);
     }
+    const named = new Set<string>();
     state.copySets?.forEach(({ copies }, shard) => {
+      const owner = state.shards[shard]?.owner;
+      const isThere = (id: string): boolean => !leases.dead(id, nowMs);
+      for (const c of owner !== undefined && isThere(owner) ? copies : []) {
+        if (c.state !== 'joining' || c.id === undefined || isRenounced(c)) continue;
+        if (c.member !== owner && isThere(c.member)) named.add(keyOf(shard, c));
+      }
       if (!copies.some((c) => c.recovered !== undefined && isWhole(c))) this.#back.delete(shard);
       else if (!this.#back.has(shard)) this.#back.set(shard, nowMs);
     });
+    for (const key of this.#named.keys()) if (!named.has(key)) this.#named.delete(key);
+    for (const key of named) if (!this.#named.has(key)) this.#named.set(key, nowMs);
+    this.joins.observe(state, nowMs);
   }
 
   /** Until when other copies of the shard are waited for. */
   recoveredMs(shard: number): number {
     return (this.#back.get(shard) ?? Infinity) + RECOVER_MS;
+  }
+
+  /** It joins for so long that it will not get in sync: its server may not know that the owner is there. */
+  isStuck(shard: number, copy: Copy, nowMs: number): boolean {
+    return nowMs >= (this.#named.get(keyOf(shard, copy)) ?? Infinity) + STUCK_MS;
   }
 
   /** It will not have its copies back: they go to others. */
@@ -64,9 +86,15 @@ export class Absences {
     const ends = [...this.#since.values()]
       .flatMap((at) => [at + REJOIN_MS, at + REPLACE_MS])
       .concat([...this.#back.values()].map((at) => at + RECOVER_MS))
+      .concat([...this.#named.values()].map((at) => at + STUCK_MS))
+      .concat(this.joins.nextEndMs(nowMs) ?? [])
       .filter((at) => at > nowMs);
     return ends.length === 0 ? undefined : Math.min(...ends);
   }
+}
+
+function keyOf(shard: number, { id = '' }: Copy): string {
+  return `${shard} ${id}`;
 }
 
 /** What one look of the leader sees. */
@@ -145,7 +173,13 @@ function superfluous(look: Look, s: Shard, set: CopySet, crowd: Crowd): Copy | u
   const { level, replicas } = policyOf(state, s.shard);
   const heir = heirNamed(state, s.shard);
   const joins = set.copies.filter((c) => c.state === 'joining' && c.member !== s.owner);
-  const gone = joins.find((c) => draining.has(c.member) || nowMs >= absences.endMs(c.member, REJOIN_MS));
+  // While the owner is away it may be all that is left of the shard: an operator may want it (shard-loss.ts).
+  const isServed = s.owner !== undefined && isAlive(look, s.owner);
+  const gone = joins.find(
+    (c) =>
+      isServed &&
+      (draining.has(c.member) || nowMs >= absences.endMs(c.member, REJOIN_MS) || absences.isStuck(s.shard, c, nowMs)),
+  );
   if (gone !== undefined) return gone;
   const synced = set.copies.filter((c) => c.state === 'in-sync');
   const staying = synced.filter((c) => !draining.has(c.member)).length;
@@ -202,7 +236,8 @@ function removals(look: Look): RemovedCopy[] {
     if (set === undefined || copy === undefined) return [];
     const { member, start } = copy;
     loads.remove(member);
-    return [{ shard: s.shard, epoch: s.epoch, config: set.config, member, start, whole: false, lsn: 0 }];
+    const failed = look.absences.isStuck(s.shard, copy, look.nowMs) ? ({ failed: true } as const) : {};
+    return [{ shard: s.shard, epoch: s.epoch, config: set.config, member, start, whole: false, ...failed, lsn: 0 }];
   });
 }
 
@@ -273,10 +308,11 @@ function additions(look: Look): AddedCopy[] {
     });
     const heir = heirNamed(state, s.shard);
     const isComing = set.copies.some((c) => c.member === heir);
+    const open = candidates.filter((m) => !absences.joins.rests(state, s.shard, m.id, nowMs));
     const places =
       heir === undefined || isComing
-        ? placeCopies(s.shard, present, candidates, wanted, hasRoom)
-        : candidates.filter((m) => m.id === heir);
+        ? placeCopies(s.shard, present, open, wanted, hasRoom)
+        : open.filter((m) => m.id === heir);
     const next = places.find((m) => isAlive(look, m.id) && !loads.isBusy(m.id));
     if (next === undefined) continue;
     const rank = Math.min(255, 1 + Math.max(0, ...set.copies.map((c) => c.rank)));

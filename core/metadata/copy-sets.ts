@@ -45,6 +45,11 @@ export function isWhole(copy: Copy): boolean {
   return copy.state !== 'joining';
 }
 
+/** It joins, and no table has its id: there is nothing of it that could be waited for or used. */
+export function isRenounced(copy: Copy): boolean {
+  return copy.renounced === true;
+}
+
 /** It is whole, and with a start of its member that may be there, or may come back with it. */
 export function mayCome({ members }: Pick<MetadataState, 'members'>, copy: Copy): boolean {
   return isWhole(copy) && members.get(copy.member)?.incarnation === copy.start;
@@ -125,6 +130,7 @@ export function revised(set: CopySet, copies: readonly Copy[], { minInSync }: Po
     config: set.config + 1,
     ...(barrier === undefined ? {} : { barrier }),
     ...(set.handed === undefined ? {} : { handed: set.handed }),
+    ...(set.failed === undefined ? {} : { failed: set.failed }),
     copies: enough ? copies.filter((c) => c.state !== 'eligible') : copies,
   };
 }
@@ -150,7 +156,7 @@ export function emptied(set: CopySet): CopySet {
 
 /** What they have is not of the contents that come: without its id a copy cannot go on. */
 export function beginAnew(joining: readonly Copy[]): Copy[] {
-  return joining.map(({ id: _, ...copy }) => copy);
+  return joining.map(({ id: _id, renounced: _renounced, ...copy }) => copy);
 }
 
 /**

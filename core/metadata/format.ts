@@ -31,6 +31,7 @@ const OF_COPIES: ReadonlySet<Command['t']> = new Set<CopyCommand['t']>([
   'policy-set',
   'copies-add',
   'copy-named',
+  'copy-missing',
   'copies-in-sync',
   'copies-removed',
   'copies-keep',

@@ -196,10 +196,14 @@ test('an operator resets a shard to what is left, or empty, when every copy that
   const log = new CopyLog();
   const [a = '', b = ''] = log.others;
   const ids = log.with(a).set.copies.map((c) => c.id!);
+  const named = { member: b, start: log.start(b), copy: hexOf(77), worker: 2 };
+  log.do({ t: 'copies-add', copies: [{ ...log.name, member: b, start: log.start(b), rank: 1 }] });
+  log.do({ t: 'copy-named', ...log.name, ...named });
   const reset = { t: 'shard-reset', ...log.name, to: b } as const;
   t.regex(log.try({ ...reset, lost: ids.slice(1) }), /ERR_BUSY: s\d has a copy of shard 0 that is in-sync/);
   const from = { start: log.start(b), copy: hexOf(77), worker: 2 };
   t.regex(log.try({ ...reset, lost: ids, from: { ...from, start: hexOf(99) } }), /ERR_BUSY/);
+  t.regex(log.try({ ...reset, lost: ids, from: { ...from, copy: hexOf(99) } }), /ERR_BUSY.*no such copy/);
   t.is(log.try({ ...reset, lost: ids, from }), 'ok');
   t.like(log.shard(0), { owner: b, worker: 2, incarnation: undefined });
   t.deepEqual(

@@ -20,6 +20,7 @@ import {
   isCopied,
   isFull,
   isMarked,
+  isRenounced,
   isWhole,
   mayGo,
   policyOf,
@@ -29,7 +30,8 @@ import {
 } from './copy-sets.js';
 import { whyNoKeeper } from './placement.js';
 import { refused, type Reduced } from './reduced.js';
-import type { Copy, CopySet, MetadataState, Policy, Shard } from './state.js';
+import { failedJoins } from './join-rests.js';
+import type { Copy, CopySet, FailedJoin, MetadataState, Policy, Shard } from './state.js';
 import { tenantRange } from './tenants.js';
 
 /** A shard and its copies. */
@@ -107,7 +109,9 @@ export function nameCopy(state: MetadataState, c: CopyNamed): Reduced {
   if (present?.state !== 'joining') return refused('ERR_BUSY', `no copy of shard ${c.shard} joins at ${c.member}`);
   if (copies.some((copy) => copy.id === c.copy))
     return refused('ERR_CONFIG', `there is a copy ${c.copy} of shard ${c.shard} already`);
-  const copy: Copy = { ...present, id: c.copy, worker: c.worker };
+  const { renounced: _, ...kept } = present;
+  const mark = c.renounced === undefined ? undefined : ({ renounced: true } as const);
+  const copy: Copy = { ...kept, id: c.copy, worker: c.worker, ...mark };
   const renamed = copies.map((one) => (one === present ? copy : one));
   return revise(state, new Map([[c.shard, revised(at.set, renamed, policyOf(state, c.shard))]]));
 }
@@ -123,6 +127,7 @@ export function copyInSync(state: MetadataState, c: CopiesInSync): Reduced {
   const isTaken = copies.some((copy) => copy !== present && copy.id === c.copy);
   if (isTaken || (present.id !== undefined && present.id !== c.copy))
     return refused('ERR_CONFIG', `copy ${c.copy} of shard ${c.shard} is another one`);
+  if (isRenounced(present)) return refused('ERR_BUSY', `${c.member} has given up its copy, and makes it anew`);
   const copy: Copy = { ...present, id: c.copy, worker: c.worker, state: 'in-sync' };
   const set = revised(
     at.set,
@@ -130,7 +135,7 @@ export function copyInSync(state: MetadataState, c: CopiesInSync): Reduced {
     policyOf(state, c.shard),
     barrierAt(at.set, c.epoch, c.lsn),
   );
-  return revise(state, new Map([[c.shard, set]]));
+  return revise(state, new Map([[c.shard, withFailed(set, otherFailed(state, c.shard, c.member))]]));
 }
 
 export function keepCopies(state: MetadataState, c: CopiesKeep): Reduced {
@@ -139,13 +144,29 @@ export function keepCopies(state: MetadataState, c: CopiesKeep): Reduced {
   return revise(state, new Map([[c.shard, revised(at.set, at.set.copies, policyOf(state, c.shard))]]));
 }
 
+function otherFailed(state: MetadataState, shard: number, member: string): FailedJoin[] {
+  return failedJoins(state, shard).filter((f) => f.member !== member);
+}
+
+function withFailed({ failed: _, ...set }: CopySet, failed: readonly FailedJoin[]): CopySet {
+  return failed.length === 0 ? set : { ...set, failed };
+}
+
+/** The copy joined, and is gone: it is called off once more. */
+function calledOff(state: MetadataState, set: CopySet, { shard, epoch, member, start }: RemovedCopy): CopySet {
+  const times = failedJoins(state, shard).find((f) => f.member === member)?.times ?? 0;
+  return withFailed(set, [...otherFailed(state, shard, member), { member, start, epoch, times: times + 1 }]);
+}
+
 export function removeCopies(state: MetadataState, c: CopiesRemoved): Reduced {
   const sets = new Map<number, CopySet>();
   for (const removed of c.copies) {
     const at = named(state, removed);
     if (at === undefined || sets.has(removed.shard)) continue;
     const set = c.by === undefined ? freed(state, at, removed) : without(state, at, removed, c.by);
-    if (set !== undefined) sets.set(removed.shard, set);
+    if (set === undefined) continue;
+    const isOff = removed.failed === true && backup(at, removed)?.state === 'joining';
+    sets.set(removed.shard, isOff ? calledOff(state, set, removed) : set);
   }
   return sets.size === 0 ? refused('ERR_BUSY', 'none of these copies can be removed (any more)') : revise(state, sets);
 }

@@ -4,13 +4,21 @@
  */
 import { EPOCH_MAX } from './check-state.js';
 import type { MemberJoin, RecoveredCopy, TakenShard } from './commands.js';
-import type { PromotedShard, ShardHandover, ShardReset, ShardsGiven, ShardsPromoted } from './copy-commands.js';
+import type {
+  CopyMissing,
+  PromotedShard,
+  ShardHandover,
+  ShardReset,
+  ShardsGiven,
+  ShardsPromoted,
+} from './copy-commands.js';
 import {
   barrierAt,
   beginAnew,
   emptied,
   inherited,
   isMarked,
+  isRenounced,
   isWhole,
   mayCome,
   mayLead,
@@ -86,7 +94,10 @@ export function restarted(
     const owner = isKept || (isLost && waitsOnLoss(policy)) ? undefined : id;
     // What was opened empty and never served is opened anew.
     const others = left.filter((c) => c.member !== id);
-    return { shard: closed(s, owner), set: isKept ? revised(set, left, policy) : emptied({ ...set, copies: others }) };
+    // Where the shard waits, a copy that joins may be all that is left of it: it keeps its id (shard-loss.ts).
+    const kept = isKept ? left : owner === undefined ? others : undefined;
+    const next = kept === undefined ? emptied({ ...set, copies: others }) : revised(set, kept, policy);
+    return { shard: closed(s, owner), set: next };
   }
   if (set?.copies.every((c) => c.member !== id) !== false) return { shard: s };
   return { shard: s, set: revised(set, left, policyOf(state, s.shard)) };
@@ -191,6 +202,9 @@ export function resetShard(state: MetadataState, c: ShardReset): Reduced {
   const start = state.members.get(c.to)?.incarnation ?? '';
   if (c.from !== undefined && c.from.start !== start)
     return refused('ERR_BUSY', `${c.to} has started again since: it has no copy of shard ${c.shard}`);
+  const isThere = set.copies.some((one) => one.member === c.to && one.id === c.from?.copy && !isRenounced(one));
+  if (c.from !== undefined && !isThere)
+    return refused('ERR_BUSY', `${c.to} has no such copy of shard ${c.shard} (any more)`);
   const other = set.copies.find((copy) => isWhole(copy) && !c.lost.includes(copy.id ?? ''));
   if (other !== undefined)
     return refused(
@@ -204,4 +218,19 @@ export function resetShard(state: MetadataState, c: ShardReset): Reduced {
   const others = beginAnew(set.copies.filter((one) => !isWhole(one) && one.member !== c.to));
   const sets = withSets(state, new Map([[c.shard, { config: set.config, copies: [...others, copy] }]]));
   return reassigned({ ...state, ...sets }, owners, new Map([[c.shard, copy]]));
+}
+
+/**
+ * The copy that the shard came with is not there. Nobody relies on the shard by then: its owner before was waited for,
+ * and this one has opened nothing. So it is vacant, as when that member had started again.
+ */
+export function missCopy(state: MetadataState, c: CopyMissing): Reduced {
+  const at = named(state, c);
+  if (at?.shard.owner !== c.member || at.shard.incarnation !== undefined) return late(c.shard);
+  const { shard, set } = at;
+  const copies = set.copies.filter((one) => one.member !== c.member || one.start !== c.start || one.id !== c.copy);
+  if (copies.length === set.copies.length) return late(c.shard);
+  if (shard.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
+  const left = revised(set, copies, policyOf(state, c.shard));
+  return replaced(state, [closed(shard, undefined)], new Map([[c.shard, left]]));
 }

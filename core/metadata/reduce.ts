@@ -22,7 +22,7 @@ import { addJoinToken } from './join-tokens.js';
 import { isWitness, place } from './placement.js';
 import { addCopies, copyInSync, keepCopies, nameCopy, removeCopies, setPolicy } from './reduce-copies.js';
 import { copyShard, moveShard, releaseShard, takeShards } from './reduce-moves.js';
-import { giveShards, handOver, promoteShards, resetShard, restarted } from './reduce-promotions.js';
+import { giveShards, handOver, missCopy, promoteShards, resetShard, restarted } from './reduce-promotions.js';
 import { addServer, drainServer, firstServer, joined, raiseFormat, removeServer, setVoters } from './reduce-servers.js';
 import { changed, closed, spreadOverWorkers, refused, type Reduced } from './reduced.js';
 import type { CopySet, Member, MetadataState, Region, Shard } from './state.js';
@@ -275,6 +275,8 @@ export function reduce(state: MetadataState, c: Command): Reduced {
       return addCopies(state, c);
     case 'copy-named':
       return nameCopy(state, c);
+    case 'copy-missing':
+      return missCopy(state, c);
     case 'copies-in-sync':
       return copyInSync(state, c);
     case 'copies-removed':

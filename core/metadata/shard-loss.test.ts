@@ -54,7 +54,7 @@ test('a copy that joins, at a server that answers, may become the shard; no othe
     planReset(log.state, { shard: 0, from: id }, alive(...ids), NOW).command;
   t.throws(() => from(a, a), { code: 'ERR_CONFIG', message: /no server has/ }, 'it has no name yet');
   log.do({ t: 'copy-named', ...log.name, member: a, start: log.start(a), copy: hexOf(77), worker: 2 });
-  t.throws(() => from(b, a, b), { code: 'ERR_CONFIG', message: new RegExp(`these have: ${a}`) });
+  t.throws(() => from(b, a, b), { code: 'ERR_CONFIG', message: new RegExp(`these have one: ${a}`) });
   t.throws(() => from(a, b), { code: 'ERR_CONFIG' }, 'it is dead');
   const command = from(a, a);
   t.deepEqual(command.from, { start: log.start(a), copy: hexOf(77), worker: 2 });
@@ -70,4 +70,58 @@ test('what is no shard, waits for nobody, or has no copies, is refused', (t) => 
   t.throws(() => planReset(first.state, { shard: 0 }, alive('s1'), NOW), { code: 'ERR_UNSUPPORTED' });
   const { log: lost } = twoCopies();
   t.throws(() => planReset(lost.state, { shard: 0 }, alive(), NOW), { code: 'ERR_BUSY', message: /no server can/ });
+});
+
+test('a copy that its server has given up is offered to nobody, and the refusal says what to do', (t) => {
+  const { log, others } = twoCopies();
+  const [a = '', b = ''] = others;
+  const named = (member: string, copy: number, renounced?: true): unknown =>
+    log.do({
+      t: 'copy-named',
+      ...log.name,
+      ...{ member, start: log.start(member), copy: hexOf(copy), worker: 2 },
+      ...(renounced === undefined ? {} : { renounced }),
+    });
+  const why = (id: string): string =>
+    t.throws(() => planReset(log.state, { shard: 0, from: id }, alive(...others), NOW), { code: 'ERR_CONFIG' }).message;
+  log.do({ t: 'copies-add', copies: [{ ...log.name, member: a, start: log.start(a), rank: 1 }] });
+  named(a, 77);
+  const { command } = planReset(log.state, { shard: 0, from: a }, alive(...others), NOW);
+  named(a, 78, true);
+  t.regex(log.try(command), /ERR_BUSY/, 'it was decided before');
+  t.regex(why(a), /given up what it had.*no server has one: say --accept-loss without --from/);
+  t.regex(log.try(log.inSync(a, hexOf(78))), /ERR_BUSY/);
+  const { config } = log.name;
+  const from = { start: log.start(a), copy: hexOf(78), worker: 2 };
+  const lost = log.set.copies.flatMap((c) => (c.state === 'joining' ? [] : (c.id ?? [])));
+  t.regex(log.try({ t: 'shard-reset', ...log.name, config, to: a, from, lost }), /ERR_BUSY.*no such copy/);
+  log.do({ t: 'copies-add', copies: [{ ...log.name, member: b, start: log.start(b), rank: 1 }] });
+  named(b, 79);
+  t.regex(why(a), new RegExp(`these have one: ${b}`));
+  named(a, 80);
+  t.is(planReset(log.state, { shard: 0, from: a }, alive(...others), NOW).command.from?.copy, hexOf(80), 'made anew');
+});
+
+test('a shard that came with a copy which is not there waits for another copy, or for an operator', (t) => {
+  const { log, owner, backup } = twoCopies();
+  const copy = log.copy(backup)!.id!;
+  const missing = (more = {}): string =>
+    log.try({ t: 'copy-missing', ...log.name, member: backup, start: log.start(backup), copy, ...more });
+  t.regex(missing(), /ERR_BUSY/, 'it is not the owner');
+  t.is(log.take(backup, { copy }), 'ok');
+  for (const more of [{ copy: hexOf(5) }, { start: hexOf(5) }, { member: owner }, { epoch: 1 }, { config: 1 }])
+    t.regex(missing(more), /ERR_BUSY/, JSON.stringify(more));
+  const { epoch } = log.shard(0);
+  t.is(missing(), 'ok');
+  t.like(log.shard(0), { owner: undefined, epoch: epoch + 1 });
+  t.is(log.copies, `${owner} joining`);
+  const { log: open, backup: leads } = twoCopies();
+  const led = open.copy(leads)!.id!;
+  open.take(leads, { copy: led });
+  open.open(0, 200);
+  t.regex(
+    open.try({ t: 'copy-missing', ...open.name, member: leads, start: open.start(leads), copy: led }),
+    /ERR_BUSY/,
+    'it may have been served',
+  );
 });

@@ -5,7 +5,7 @@
  */
 import { FarkvError } from '../errors.js';
 import type { ShardReset } from './copy-commands.js';
-import { isMarked, isUnassigned, isWhole, mayCome, mayLead } from './copy-sets.js';
+import { isMarked, isRenounced, isUnassigned, isWhole, mayCome, mayLead } from './copy-sets.js';
 import { usable } from './leader-policy.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { placeOn } from './plan.js';
@@ -40,7 +40,7 @@ export function planReset(state: MetadataState, asked: ResetAsked, leases: Grant
   const name = { shard, epoch: s.epoch, config: set.config };
   const ids = lost.flatMap(({ id }) => id ?? []);
   if (from !== undefined) {
-    const { start, id: copy, worker } = staleCopy(set, shard, from, leases, nowMs);
+    const { start, id: copy, worker } = staleCopy(state, set, shard, from, leases, nowMs);
     return { command: { t: 'shard-reset', ...name, to: from, from: { start, copy, worker }, lost: ids }, lost };
   }
   const to = placeOn(state, [shard], usable(state, leases, nowMs)).get(shard);
@@ -81,8 +81,12 @@ function mayBe(state: MetadataState, set: CopySet, c: Copy, leases: GrantedLease
   return mayCome(state, c) && mayLead(set, c) && !leases.dead(c.member, nowMs);
 }
 
-/** A copy that joins, or is marked, at a server that answers: it has what its owner had some time before. */
+/**
+ * A copy that joins, or is marked, at a server that answers: it has what its owner had some time before. Not one that its
+ * server has given up since.
+ */
 function staleCopy(
+  { members }: MetadataState,
   { copies }: CopySet,
   shard: number,
   from: string,
@@ -91,13 +95,28 @@ function staleCopy(
 ): Copy & { readonly id: string } {
   const open = copies.filter(
     (c): c is Copy & { readonly id: string } =>
-      (!isWhole(c) || isMarked(c)) && c.id !== undefined && leases.alive(c.member, nowMs),
+      (!isWhole(c) || isMarked(c)) &&
+      c.id !== undefined &&
+      !isRenounced(c) &&
+      members.get(c.member)?.incarnation === c.start &&
+      leases.alive(c.member, nowMs),
   );
   const copy = open.find((c) => c.member === from);
   if (copy !== undefined) return copy;
-  const others = open.map((c) => c.member).join(', ');
-  throw new FarkvError(
-    'ERR_CONFIG',
-    `${from} has no copy of shard ${shard} to begin with; ${others === '' ? 'no server has: leave --from out, and the shard is served empty' : `these have: ${others}`}`,
+  throw noCopy(
+    shard,
+    from,
+    copies.find((c) => c.member === from),
+    open.map((c) => c.member),
   );
+}
+
+/** `others`: servers with a copy that could be named instead, as far as it is known. */
+export function noCopy(shard: number, from: string, copy: Copy | undefined, others: readonly string[]): FarkvError {
+  const why = copy !== undefined && isRenounced(copy) ? ': it has given up what it had, to make the copy anew' : '';
+  const next =
+    others.length === 0
+      ? 'no server has one: say --accept-loss without --from, and the shard is served empty'
+      : `these have one: ${others.join(', ')}`;
+  return new FarkvError('ERR_CONFIG', `${from} has no copy of shard ${shard} to begin with${why}; ${next}`);
 }

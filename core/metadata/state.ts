@@ -133,6 +133,11 @@ export interface Copy {
   readonly state: CopyState;
   /** Its place among those that may be promoted: lower goes first. */
   readonly rank: number;
+  /**
+   * No table has this id: its member has given up what it had, and makes the copy anew, under another id. Only of a copy
+   * that joins.
+   */
+  readonly renounced?: true;
   /** It came back from its member's disk, which has its log up to there; until the shard has another owner. */
   readonly recovered?: Recovered;
 }
@@ -159,6 +164,17 @@ export interface CopySet {
   readonly handed?: number;
   /** At most one for each member. */
   readonly copies: readonly Copy[];
+  /** Joins that did not succeed though both servers were there, at most one for each member. Missing: none. */
+  readonly failed?: readonly FailedJoin[];
+}
+
+/** A copy could not be made by this start of the member, of the owner in this epoch. */
+export interface FailedJoin {
+  readonly member: string;
+  readonly start: string;
+  readonly epoch: number;
+  /** So often it was called off, one after the other, after several attempts each. */
+  readonly times: number;
 }
 
 export interface Barrier {

@@ -180,7 +180,8 @@ export type Note = { readonly shard: number } & (
       readonly of: 'copy failed';
       readonly source: Shard;
       readonly attempts: number;
-      readonly again: number;
+      /** It is tried again in so many milliseconds; undefined: it is called off. */
+      readonly again: number | undefined;
       readonly full: boolean;
       readonly error: unknown;
     }
@@ -197,6 +198,8 @@ export type Note = { readonly shard: number } & (
   /** It is from this server's disk, and goes on; or was made anew elsewhere meanwhile. */
   | { readonly of: 'copy is back' }
   | { readonly of: 'copy discarded' }
+  /** The shard came with a copy that is not here: another one is to be used, or none. */
+  | { readonly of: 'copy missing'; readonly copy: string }
   /** The copy here becomes the owner's table. */
   | { readonly of: 'copy leads'; readonly epoch: number }
   /** At the owner: to this server's copy; what comes of that is told by the metadata. */
@@ -227,5 +230,7 @@ export interface Result {
 export interface Failure {
   /** There is no memory for it. */
   readonly full: boolean;
+  /** Of `lead`: the table is no copy, for it never followed an owner. */
+  readonly none?: true;
   readonly error: unknown;
 }

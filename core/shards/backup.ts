@@ -4,10 +4,13 @@
  *
  * What was never followed is thrown away whenever something fails. What was may be waited for by its owner, and so may
  * be in sync any time: it is thrown away only when the metadata does not have it, or not by this name. Whoever wants to
- * begin anew therefore has the metadata name another copy first.
+ * begin anew therefore has the metadata name another copy first, marked as one that no table has. While nobody is there
+ * whom it could follow it may be all that is left of the shard, and is kept.
  *
- * Nobody calls a copy off: it is tried again later and later, and told.
+ * What fails is tried again later, and told. After some attempts its server calls it off: it would keep places that
+ * others need, and the leader has it made elsewhere, or here later (core/metadata/join-rests.ts).
  */
+import type { CopiesRemoved, RemovedCopy } from '../metadata/copy-commands.js';
 import { isMarked, mayGo, policyOf } from '../metadata/copy-sets.js';
 import type { Copy, Member, Shard } from '../metadata/state.js';
 import type { Asked, Failure } from './actions.js';
@@ -19,7 +22,8 @@ import { become, type Backup, type BackupState, type Orphan } from './life.js';
 
 /** After the first attempt; twice as long after each more. */
 const PAUSE_MS = 1000;
-const PAUSE_MAX_MS = 60_000;
+/** After so many attempts it is called off. */
+const ATTEMPTS = 4;
 /** Copies whose owner is gone take turns to be promoted, the first in rank at once. */
 const TURN_MS = 30;
 /** A copy that follows is in sync soon, or when it is not held back any more; one that is not by then has lost its owner's attention. */
@@ -80,6 +84,9 @@ export function advanceBackup(c: Common, life: Backup): void {
       return;
     case 'kept':
       kept(c, life, state, entry);
+      return;
+    case 'calling off':
+      if (entry === undefined || isOwners(c, life)) c.end(life);
       return;
     // Their results come.
     case 'opening':
@@ -144,6 +151,9 @@ export function backupDone(c: Common, life: Backup, did: Asked['do'], failed: Fa
       if (entryOf(c, life) === undefined) c.end(life);
       else openBackup(c, life);
       return;
+    case 'calling off':
+      callOff(c, life);
+      return;
   }
   advanceBackup(c, life);
 }
@@ -153,6 +163,7 @@ function copying(c: Common, life: Backup, state: At<'copying'>, entry: Copy | un
   const source = sourceOf(c, life);
   if (entry === undefined && life.base) gone(c, life);
   else if (entry === undefined) clear(c, life, 'end');
+  else if (source === undefined && life.named) renounce(c, life);
   else if (source === undefined) clear(c, life, life.base ? 'base' : 'again');
   else if (state.at === 'waiting') {
     const owner = memberOwning(c, source);
@@ -169,13 +180,17 @@ function copying(c: Common, life: Backup, state: At<'copying'>, entry: Copy | un
   }
 }
 
-/** Under this id the metadata is to have the copy. */
-function name(c: Common, life: Backup, copy: string): void {
+/** Under this id the metadata is to have the copy; `renounced`: what is here is about to go. */
+function name(c: Common, life: Backup, copy: string, renounced?: true): void {
   const { shard, worker } = life;
   const { epoch } = c.metadata.shards[shard] ?? life;
   const config = c.metadata.copySets?.[shard]?.config ?? 0;
   const [member, start] = [c.memberId, c.memberIncarnation];
-  c.ask(life, { do: 'propose', command: { t: 'copy-named', shard, epoch, config, member, start, copy, worker } });
+  const mark = renounced === undefined ? {} : { renounced };
+  c.ask(life, {
+    do: 'propose',
+    command: { t: 'copy-named', shard, epoch, config, member, start, copy, worker, ...mark },
+  });
 }
 
 const FOLLOWING = {
@@ -231,11 +246,18 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
     if (mayFollow(c, life) && !life.damaged) c.act({ do: 'note', note: { of: 'copy joins again', shard } });
   }
   state.synced = entry.state !== 'joining';
-  const isHopeless = !mayFollow(c, life) || state.late || life.damaged || life.full;
+  const isHopeless = life.damaged || life.full || (!isLast(c, life, state) && (!mayFollow(c, life) || state.late));
   if (entry.state === 'joining' && isHopeless) {
     // All copies of this server may have been away: the leader has them made anew, a few at a time.
-    if (!state.again) renounce(c, life);
-    else if (!state.removing) remove(c, life, state, entry);
+    if (!state.again) {
+      // Its first owner is there: it should have been in sync. What is full has been counted.
+      if (!life.full && sourceOf(c, life) !== undefined)
+        failedOnce(c, life, {
+          full: false,
+          error: life.damaged ? 'it is not what its owner has' : 'it follows its owner, and does not get in sync',
+        });
+      renounce(c, life);
+    } else if (!state.removing) remove(c, life, state, entry);
   } else {
     const s = c.metadata.shards[shard];
     if (entry.state !== 'joining') {
@@ -261,6 +283,19 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
   }
 }
 
+/**
+ * Nobody is there who has more: an operator may want the shard with this copy (core/metadata/shard-loss.ts), so it is
+ * kept as it is until somebody owns the shard again.
+ */
+function isLast(c: Common, { shard, epoch }: Backup, { owner: followed, orphan }: At<'following'>): boolean {
+  const s = c.metadata.shards[shard];
+  const owner = s === undefined ? undefined : memberOwning(c, s);
+  if (s === undefined || owner === undefined) return true;
+  // That was said of the owner that it follows.
+  const isSame = followed === undefined ? s.epoch === epoch : followed === ownerKey(s, owner);
+  return isSame && orphan !== undefined;
+}
+
 /** What ends for good, or is damaged or full, is waited for by nobody, as soon as it may go. */
 function wantsOut(c: Common, { shard, damaged, full }: Backup, entry: Copy): boolean {
   const s = c.metadata.shards[shard];
@@ -271,14 +306,21 @@ function wantsOut(c: Common, { shard, damaged, full }: Backup, entry: Copy): boo
 }
 
 /** It goes on until the metadata has it no more. */
-function remove(c: Common, life: Backup, state: At<'following'>, { member, start }: Copy): void {
+function remove(c: Common, life: Backup, state: At<'following'>, entry: Copy): void {
+  state.removing = true;
+  c.ask(life, { do: 'propose', command: removal(c, life, entry, life.damaged ? { damaged: true } : {}) });
+}
+
+function removal(
+  c: Common,
+  life: Backup,
+  { member, start }: Copy,
+  why: Pick<RemovedCopy, 'damaged' | 'failed'>,
+): CopiesRemoved {
   const { shard } = life;
   const { epoch } = c.metadata.shards[shard] ?? life;
   const config = c.metadata.copySets?.[shard]?.config ?? 0;
-  const damaged = life.damaged ? ({ damaged: true } as const) : {};
-  const removed = { shard, epoch, config, member, start, whole: false, ...damaged, lsn: 0 };
-  state.removing = true;
-  c.ask(life, { do: 'propose', command: { t: 'copies-removed', copies: [removed] } });
+  return { t: 'copies-removed', copies: [{ shard, epoch, config, member, start, whole: false, ...why, lsn: 0 }] };
 }
 
 function ownerKey({ worker }: Shard, { id, incarnation }: Member): string {
@@ -322,6 +364,8 @@ export function isNone(c: Common, life: Backup, what: 'damaged' | 'unknown' | 'f
   if (what === 'unknown') {
     if (!joins) return;
     state.late = true;
+    // It is there, and says so.
+    state.orphan = undefined;
   }
   advanceBackup(c, life);
 }
@@ -379,12 +423,17 @@ function renouncing(c: Common, life: Backup, state: At<'renouncing'>, entry: Cop
   else if (entry.state !== 'joining') follow(c, life);
   else if (!state.busy) {
     state.busy = true;
-    name(c, life, state.name);
+    name(c, life, state.name, true);
   }
 }
 
 function pauseMs({ attempts }: Backup): number {
-  return Math.min(PAUSE_MAX_MS, PAUSE_MS * 2 ** Math.min(10, attempts - 1));
+  return PAUSE_MS * 2 ** (attempts - 1);
+}
+
+/** Undefined: it is called off. */
+function againMs(life: Backup): number | undefined {
+  return life.attempts < ATTEMPTS ? pauseMs(life) : undefined;
 }
 
 function failedOnce(c: Common, life: Backup, { full, error }: Failure): void {
@@ -395,7 +444,7 @@ function failedOnce(c: Common, life: Backup, { full, error }: Failure): void {
   if (source !== undefined)
     c.act({
       do: 'note',
-      note: { of: 'copy failed', shard, source, attempts: life.attempts, again: pauseMs(life), full, error },
+      note: { of: 'copy failed', shard, source, attempts: life.attempts, again: againMs(life), full, error },
     });
 }
 
@@ -410,6 +459,11 @@ function notCopied(c: Common, life: Backup, failed: Failure, opened: boolean): v
 function notFollowing(c: Common, life: Backup, failed: Failure): void {
   failedOnce(c, life, failed);
   renounce(c, life);
+}
+
+/** It is no copy, whatever the metadata has. */
+export function throwAway(c: Common, life: Backup): void {
+  clear(c, life, 'end');
 }
 
 /** The metadata has it no more. */
@@ -449,8 +503,23 @@ function cleared(c: Common, life: Backup, state: At<'clearing'>, did: Asked['do'
     c.end(life);
     return;
   }
+  if (life.attempts >= ATTEMPTS) {
+    callOff(c, life);
+    return;
+  }
   become(life, { is: 'resting' });
   c.ask(life, { do: 'wait', ms: pauseMs(life) });
+}
+
+/** Again until the metadata has it no more. */
+function callOff(c: Common, life: Backup): void {
+  const entry = entryOf(c, life);
+  if (entry === undefined || isOwners(c, life)) {
+    c.end(life);
+    return;
+  }
+  become(life, { is: 'calling off' });
+  c.ask(life, { do: 'propose', command: removal(c, life, entry, { failed: true }) });
 }
 
 /** Until the copy is wanted, and the pause after the last attempt is over. */

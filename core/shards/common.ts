@@ -28,6 +28,8 @@ export interface Common {
   given(life: Coming): void;
   /** The shard is this server's, with this copy. */
   heir(life: Backup): void;
+  /** The shard came with a copy, and the table is none: it goes. */
+  noCopy(life: Held): void;
   /** The shard is another owner's, and is this copy here from now on. */
   steppedDown(life: Held, copy: string): void;
   /** Before the first shard is served. */

@@ -156,7 +156,7 @@ function takeAway(
   life: Held,
   set: CopySet,
   { member, start }: Copy,
-  how: Pick<RemovedCopy, 'whole' | 'surplus'>,
+  how: Pick<RemovedCopy, 'whole' | 'surplus' | 'failed'>,
 ): void {
   const { copies, shard } = life;
   const leaving = { ...names(life, set.config), member, start, ...how, lsn: copies.lsn };
@@ -198,7 +198,8 @@ function removeLate(c: Common, life: Held, set: CopySet): void {
     slipped(c, life, member);
   }
   one.told = true;
-  takeAway(c, life, set, copy, { whole: copies.whole });
+  const failed = one.attempts >= ATTEMPTS ? ({ failed: true } as const) : {};
+  takeAway(c, life, set, copy, { whole: copies.whole, ...failed });
 }
 
 function isWaitedFor(set: CopySet, { id, state }: Companion): boolean {

@@ -63,6 +63,59 @@ test('what was not followed is thrown away when it fails, and made anew later an
   t.deepEqual(rig.done('wait'), []);
 });
 
+test('what fails again and again is called off by its server, until the metadata has it no more', (t) => {
+  const rig = backup();
+  for (const ms of [1000, 2000, 4000]) {
+    t.deepEqual(rig.done('open', FAILED), ['stop']);
+    t.deepEqual(rig.done('stop'), [`wait ${ms}`]);
+    t.like(rig.notes.at(-1), { of: 'copy failed', again: ms });
+    t.deepEqual(rig.waited(ms), ['open']);
+  }
+  rig.done('open', FAILED);
+  t.like(rig.notes.at(-1), { of: 'copy failed', attempts: 4, again: undefined });
+  t.deepEqual(rig.done('stop'), ['copies-removed']);
+  t.like(rig.proposed[0], { copies: [{ failed: true }] });
+  t.deepEqual(rig.done('propose'), ['copies-removed'], 'it was lost');
+  t.deepEqual(rig.applied(), []);
+  t.is(rig.log.copies, '');
+  t.deepEqual(rig.see(rig.add(rig.shards.memberId)), ['open'], 'the leader says when');
+});
+
+test('a copy that follows and does not get in sync is called off, too', (t) => {
+  const rig = following();
+  for (let n = 1; n <= 4; n++) {
+    t.deepEqual(rig.waited(60_000), ['copy-named']);
+    rig.applied();
+    rig.done('stop');
+    if (n === 4) break;
+    if (n < 3) {
+      rig.done('keep base');
+      rig.waited(1000 * 2 ** (n - 1));
+    } else {
+      rig.done('close');
+      rig.waited(4000);
+      rig.done('open');
+    }
+    rig.done('copy');
+    rig.applied();
+    rig.done('follow');
+  }
+  t.deepEqual(rig.done('close'), ['copies-removed']);
+  t.like(rig.proposed[0], { copies: [{ failed: true }] });
+});
+
+test('an owner that could not require a copy so many times calls it off', (t) => {
+  const rig = owner();
+  const id = hexOf(2001);
+  rig.notices(id, 'joined');
+  for (let n = 0; n < 19; n++) {
+    rig.done('require', FAILED);
+    rig.waited(100);
+  }
+  rig.done('require', FAILED);
+  t.like(rig.proposed.at(-1), { t: 'copies-removed', copies: [{ failed: true }] });
+});
+
 test('what has followed is thrown away only when the metadata has another name in its place', (t) => {
   const rig = joining();
   const first = rig.id;
@@ -270,7 +323,7 @@ test('a shard whose copy is not here is not opened empty', (t) => {
   log.with(id);
   const rig = new Copies(log, id, log.start(id));
   rig.log.do(rig.taken(id, log.copy(id)!.id!));
-  t.deepEqual(rig.see(), ['fail']);
+  t.deepEqual(rig.see(), ['copy-missing']);
 });
 
 test('the other copies follow the new owner', (t) => {

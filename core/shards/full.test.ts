@@ -63,3 +63,27 @@ test('a copy that joins and is full is made anew, later and later, and is full u
   rig.done('follow');
   t.deepEqual(rig.shards.fullCopies, []);
 });
+
+test('a copy that was called off for want of memory is full until it is made', (t) => {
+  const rig = backup();
+  for (const ms of [1000, 2000, 4000]) {
+    rig.done('open');
+    rig.done('copy', FULL);
+    rig.done('stop');
+    rig.done('close');
+    rig.waited(ms);
+  }
+  rig.done('open');
+  rig.done('copy', FULL);
+  rig.done('stop');
+  t.deepEqual(rig.done('close'), ['copies-removed']);
+  t.deepEqual(rig.applied(), []);
+  t.deepEqual(rig.shards.fullCopies, [0]);
+  rig.see(rig.add(rig.shards.memberId));
+  t.deepEqual(rig.shards.fullCopies, [0]);
+  rig.done('open');
+  rig.done('copy');
+  rig.applied();
+  rig.done('follow');
+  t.deepEqual(rig.shards.fullCopies, []);
+});

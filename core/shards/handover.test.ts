@@ -39,7 +39,7 @@ test('an owner that another one replaces goes on as a copy with what it has, if 
   t.deepEqual(asked.see(), ['step down'], 'while it hands the shard over, too');
   const early = opened();
   t.is(early.log.with(early.log.others[0]!).promote(early.log.others[0]!), 'ok');
-  t.deepEqual(early.see(), ['close']);
+  t.deepEqual(early.see(), ['close', 'copy-named']);
 });
 
 test('what was handed over is led as such, and what was promoted is not', (t) => {

@@ -78,6 +78,7 @@ export function heldDone(c: Common, life: Held, did: Asked['do'], failed: Failur
   }
   if (failed !== undefined) {
     if (state.is === 'opening' && !isOwn(c, life)) c.end(life);
+    else if (state.is === 'leading' && failed.none === true) c.noCopy(life);
     else
       c.act({
         do: 'fail',

@@ -61,7 +61,8 @@
  *   A copy in sync whose owner seems to be gone is orphaned: in turns, by rank, such copies propose to be promoted. The
  *   data plane serves when no lease that the copy has given can be relied on, so a suspicion may be wrong.
  *   What failed before joining: clearing (stop, close), resting, opening again, under another id. What failed since:
- *   renouncing (another name is proposed) first. From everywhere to clearing when the metadata does not have it.
+ *   renouncing (another name is proposed, as one that no table has) first. From everywhere to clearing when the metadata
+ *   does not have it. After some attempts: calling off (its removal is proposed).
  *
  * Copies elsewhere of a shard that is this server's (companions.ts), each by its id
  *     joined ---> require ---> proposed ---> in sync ---> late ---> removed
@@ -89,9 +90,10 @@
  *   10. A copied table is closed only when nothing of the copy is under way.
  *   11. A result counts only in the state that asked for it.
  *   12. A copy follows its owner only when the metadata has it by its name, and is thrown away only when the metadata
- *       does not have it by that name. So no copy is in sync that was thrown away.
+ *       does not have it by that name. So no copy is in sync that was thrown away. While nobody is there whom it could
+ *       follow, one that joins is kept: it may be all that is left of the shard.
  *   13. A shard is led with the copy that the metadata names, and no other. One that comes with a copy which is not here
- *       is not opened.
+ *       is not opened: the metadata is told so (`copy-missing`).
  *   14. A copy is proposed in the config in which the data plane has promised to wait for it, and the data plane is told
  *       each config in the order in which it was applied.
  *   15. A copy is called whole, when it is removed, only by an owner that has served in this epoch or opened the shard

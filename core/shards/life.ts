@@ -166,6 +166,24 @@ export interface Backup {
   state: BackupState;
 }
 
+export function newBackup(shard: number, worker: number, memoryBytes: number): Backup {
+  return {
+    kind: 'backup',
+    shard,
+    worker,
+    memoryBytes,
+    epoch: 0,
+    incarnation: '',
+    attempts: 0,
+    named: false,
+    damaged: false,
+    full: false,
+    base: false,
+    patienceMs: 0,
+    state: { is: 'resting' },
+  };
+}
+
 /** What a copy has whose owner seems to be gone. */
 export interface Orphan {
   /** The last record that it has. */
@@ -207,7 +225,9 @@ export type BackupState =
     }
   /** The table is open, and no copy: it waits to be wanted as the base of one. `rests`: not before the next attempt. */
   | { readonly is: 'kept'; readonly rests: boolean }
-  | { readonly is: 'resting' };
+  | { readonly is: 'resting' }
+  /** It could not be made so often that the metadata is to have it no more. */
+  | { readonly is: 'calling off' };
 
 /** A shard that is another server's and moves to this one. */
 export interface Coming extends Opening {

@@ -6,7 +6,7 @@
 import { RECOVER_MS } from '../metadata/copy-policy.js';
 import { comeBack, discardBackup } from './backup.js';
 import type { Common } from './common.js';
-import type { Backup } from './life.js';
+import { newBackup, type Backup } from './life.js';
 
 /** A copy on the disk. A whole one is open in the data plane. */
 export interface Found {
@@ -31,21 +31,8 @@ export function takeUp(c: Common, found: Found, begin: (life: Backup) => void): 
     if (entry === undefined) c.act({ do: 'discard', shard, copy });
     return;
   }
-  const life: Backup = {
-    kind: 'backup',
-    shard,
-    epoch,
-    worker,
-    incarnation: copy,
-    memoryBytes,
-    attempts: 0,
-    named: true,
-    damaged: false,
-    full: false,
-    base: false,
-    patienceMs: RECOVER_MS,
-    state: { is: 'resting' },
-  };
+  const life = newBackup(shard, worker, memoryBytes);
+  Object.assign(life, { epoch, incarnation: copy, named: true, patienceMs: RECOVER_MS });
   begin(life);
   if (entry?.start === c.memberIncarnation) comeBack(c, life, entry);
   else discardBackup(c, life);

@@ -65,5 +65,5 @@ export function heldBackOf(lives: Iterable<Life>): HeldBack[] {
 
 /** Shards of which a copy here lacks memory for what their owners have. */
 export function fullCopiesOf(lives: Iterable<Life>): number[] {
-  return [...lives].flatMap((life) => (life.kind === 'backup' && life.full ? [life.shard] : [])).sort((a, b) => a - b);
+  return [...lives].flatMap((life) => (life.kind === 'backup' && life.full ? [life.shard] : []));
 }

@@ -3,18 +3,29 @@
  * index.ts.
  */
 import { workersOf } from '../metadata/placement.js';
-import { isWhole } from '../metadata/copy-sets.js';
+import type { CopyMissing, CopyNamed } from '../metadata/copy-commands.js';
+import { isRenounced, isWhole } from '../metadata/copy-sets.js';
+import { failedJoins } from '../metadata/join-rests.js';
 import { EMPTY } from '../metadata/reduce.js';
-import type { MetadataState, Move, Shard } from '../metadata/state.js';
+import type { Copy, MetadataState, Move, Shard } from '../metadata/state.js';
 import type { Action, Asked, CopyNoticed, HeldBack, Left, Result, Told } from './actions.js';
-import { advanceBackup, backupDone, isNone, endBackup, openBackup, orphaned } from './backup.js';
+import { advanceBackup, backupDone, endBackup, isNone, openBackup, orphaned, throwAway } from './backup.js';
 import { ChangedShards } from './changed-shards.js';
 import { advanceComing, comingDone, endComing, open } from './coming.js';
 import { isDurable, isNamed, moveOf, type Common } from './common.js';
 import { copiesDone, copiesNow, copyNoticed } from './companions.js';
 import { advanceHeld, endHeld, heldDone } from './held.js';
 import { Heirs, type Looked } from './heirs.js';
-import { noCompanions, serves, type Backup, type Coming, type Held, type Life, type Orphan } from './life.js';
+import {
+  newBackup,
+  noCompanions,
+  serves,
+  type Backup,
+  type Coming,
+  type Held,
+  type Life,
+  type Orphan,
+} from './life.js';
 import { takeUp, type Found } from './recovered.js';
 import { fullCopiesOf, heirsOf, heldBackOf, leftOf, stayingOf } from './report.js';
 import { ShortLeases } from './short-leases.js';
@@ -37,7 +48,8 @@ export interface ShardsOptions {
 
 /**
  * What a result is for: a life and its state, or a part of one; the round of short leases; a shard that is not tried, or
- * kept, for a while; or a server that may take shards over when this one ends.
+ * kept, for a while; one of which the metadata has what is not here; or a server that may take shards over when this one
+ * ends.
  */
 type Waiting =
   | { readonly life: Life; readonly state: Life['state']; readonly did: Asked['do'] }
@@ -45,6 +57,7 @@ type Waiting =
   | { readonly round: object }
   | { readonly resting: number }
   | { readonly staying: number }
+  | { readonly missing: number }
   | { readonly heir: Looked };
 
 /**
@@ -61,6 +74,10 @@ export class Shards implements Common {
   readonly #noRoom = new Set<number>();
   /** Shards whose moves to here are being called off, because their copies are lost. */
   readonly #staying = new Set<number>();
+  /** Shards of which the metadata is being told that a copy is not here. */
+  readonly #missing = new Set<number>();
+  /** Shards whose copies were called off here for want of memory. */
+  readonly #tooFull = new Set<number>();
   readonly #heirs = new Heirs((action, heir) => this.#ask(action, { heir }));
   readonly #changed = new ChangedShards();
   readonly #found: Found[];
@@ -127,6 +144,9 @@ export class Shards implements Common {
       this.#noRoom.delete(waiting.resting);
     } else if ('staying' in waiting) {
       this.#staying.delete(waiting.staying);
+    } else if ('missing' in waiting) {
+      this.#missing.delete(waiting.missing);
+      this.#changed.again(waiting.missing);
     } else if ('heir' in waiting) {
       this.#heirs.done(waiting.heir, failed);
     } else if ('part' in waiting) {
@@ -201,7 +221,12 @@ export class Shards implements Common {
 
   /** Shards of which a copy here lacks memory for what their owners have. */
   get fullCopies(): number[] {
-    return fullCopiesOf(this.#lives.values());
+    const { memberId, memberIncarnation } = this;
+    const isOff = (shard: number): boolean =>
+      failedJoins(this.#metadata, shard).some((f) => f.member === memberId && f.start === memberIncarnation);
+    return [...new Set([...fullCopiesOf(this.#lives.values()), ...[...this.#tooFull].filter(isOff)])].sort(
+      (a, b) => a - b,
+    );
   }
 
   /** Numbers of the shards that are served. */
@@ -305,31 +330,25 @@ export class Shards implements Common {
   steppedDown({ shard, epoch, memoryBytes }: Held, copy: string): void {
     const set = this.#metadata.copySets?.[shard];
     const worker = set?.copies.find((one) => one.id === copy)?.worker ?? 0;
-    const life: Backup = {
-      kind: 'backup',
-      shard,
-      epoch,
-      worker,
-      incarnation: copy,
-      memoryBytes,
-      attempts: 0,
-      named: true,
-      damaged: false,
-      full: false,
-      base: false,
-      patienceMs: 0,
-      state: { is: 'stepping down' },
-    };
+    const life = newBackup(shard, worker, memoryBytes);
+    Object.assign(life, { epoch, incarnation: copy, named: true, state: { is: 'stepping down' } });
     this.#lives.set(shard, life);
     const isHanded = set?.handed === this.#metadata.shards[shard]?.epoch;
     this.act({ do: 'note', note: { of: isHanded ? 'handed over' : 'deposed', shard, epoch } });
     this.ask(life, { do: 'step down', shard, copy });
   }
 
+  noCopy({ shard, epoch, incarnation, memoryBytes }: Held): void {
+    const life: Backup = { ...newBackup(shard, 0, memoryBytes), epoch, incarnation };
+    this.#lives.set(shard, life);
+    throwAway(this, life);
+  }
+
   end(life: Life): void {
     this.#lives.delete(life.shard);
     this.#changed.again(life.shard);
     this.leases.gone(life);
+    if (life.kind === 'backup' && life.state.is === 'calling off' && life.full) this.#tooFull.add(life.shard);
     if (life.kind !== 'coming' || !life.full) return;
     this.#noRoom.add(life.shard);
     this.#ask({ do: 'wait', ms: NO_ROOM_MS }, { resting: life.shard });
@@ -369,6 +388,7 @@ export class Shards implements Common {
     const fresh = changed.filter((s) => s.owner === this.memberId && !this.#lives.has(s.shard));
     if (fresh.length > 0) this.#openAll(fresh);
     for (const s of changed) this.#copies(s);
+    for (const s of changed) this.#renounce(s);
   }
 
   #held(): number {
@@ -409,43 +429,69 @@ export class Shards implements Common {
     }
   }
 
-  /** The shard comes with a copy that is not here: opened empty it would be taken for that copy. */
+  /**
+   * The shard comes with a copy that is not here: opened empty it would be taken for that copy. Every copy of this start
+   * was made or found by it, and what it let go of is on its disk no more. So nothing is lost by saying so, and more would
+   * be if the process ended.
+   */
   #isLost(shard: number): boolean {
-    const { memberId, memberIncarnation } = this;
-    const copy = this.#metadata.copySets?.[shard]?.copies.find(
-      (one) => one.member === memberId && one.start === memberIncarnation && isWhole(one),
-    );
-    if (copy === undefined) return false;
-    this.act({ do: 'fail', shard, what: 'opened', error: `its copy ${copy.id} is not here` });
+    const copy = this.#ownEntry(shard);
+    if (copy === undefined || !isWhole(copy)) return false;
+    const { id = '' } = copy;
+    const { epoch, incarnation } = this.#metadata.shards[shard] ?? {};
+    const config = this.#metadata.copySets?.[shard]?.config;
+    // It would be open already: by this server's own word, which had the copy.
+    if (incarnation !== undefined || epoch === undefined || config === undefined) {
+      this.act({ do: 'fail', shard, what: 'opened', error: `its copy ${id} is not here` });
+    } else if (!this.#missing.has(shard)) {
+      this.act({ do: 'note', note: { of: 'copy missing', shard, copy: id } });
+      const { member, start } = copy;
+      this.#tell({ t: 'copy-missing', shard, epoch, config, member, start, copy: id });
+    }
     return true;
+  }
+
+  /**
+   * The metadata may have a copy here that joins, and of which the table is gone: it was to become the owner's, and
+   * another server was given the shard meanwhile. Nobody is to be given the shard with it.
+   */
+  #renounce({ shard, epoch }: Shard): void {
+    const copy = this.#ownEntry(shard);
+    const config = this.#metadata.copySets?.[shard]?.config;
+    if (copy?.state !== 'joining' || copy.id === undefined || isRenounced(copy) || config === undefined) return;
+    const life = this.#lives.get(shard);
+    const isHere = life?.kind === 'held' ? life.state.is !== 'closing' : life?.incarnation === copy.id;
+    if (isHere || this.#missing.has(shard)) return;
+    const { member, start, worker } = copy;
+    const name = { shard, epoch, config, member, start, copy: this.random64() };
+    this.#tell({ t: 'copy-named', ...name, worker, renounced: true });
+  }
+
+  #ownEntry(shard: number): Copy | undefined {
+    const { memberId, memberIncarnation } = this;
+    return this.#metadata.copySets?.[shard]?.copies.find(
+      (one) => one.member === memberId && one.start === memberIncarnation,
+    );
+  }
+
+  /** Until it is so: of a copy that is not here. */
+  #tell(command: CopyMissing | CopyNamed): void {
+    this.#missing.add(command.shard);
+    this.#ask({ do: 'propose', command }, { missing: command.shard });
   }
 
   /** Begins a copy that this server is to have of another's shard. */
   #copies({ shard, owner, incarnation }: Shard): void {
-    const { memberId, memberIncarnation } = this;
+    const { memberId } = this;
     const { memoryBytes, shardMemoryMin } = this.#options;
     const me = this.#metadata.members.get(memberId);
-    const isWanted = this.#metadata.copySets?.[shard]?.copies.some(
-      (one) => one.member === memberId && one.start === memberIncarnation && one.state === 'joining',
-    );
-    if (isWanted !== true || this.#leaving || me === undefined || owner === memberId || this.#lives.has(shard)) return;
+    const isWanted = this.#ownEntry(shard)?.state === 'joining';
+    if (!isWanted || this.#leaving || me === undefined || owner === memberId || this.#lives.has(shard)) return;
     if (owner === undefined || incarnation === undefined) return;
     const count = this.#lives.size;
-    const life: Backup = {
-      kind: 'backup',
-      shard,
-      epoch: 0,
-      worker: count % workersOf(me),
-      incarnation: '',
-      memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (count + 1))),
-      attempts: 0,
-      named: false,
-      damaged: false,
-      full: false,
-      base: false,
-      patienceMs: 0,
-      state: { is: 'resting' },
-    };
+    const each = Math.max(shardMemoryMin, Math.floor(memoryBytes / (count + 1)));
+    const life = newBackup(shard, count % workersOf(me), each);
+    life.full = this.#tooFull.delete(shard);
     this.#lives.set(shard, life);
     openBackup(this, life);
   }

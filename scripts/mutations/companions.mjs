@@ -40,8 +40,8 @@ export const mutations = [
     [
       'full: a copy that takes nothing joins again with what it has',
       full('a copy that joins and is full is made anew, later and later, and is full until it is made'),
-      ' || life.damaged || life.full;',
-      ' || life.damaged;',
+      'life.damaged || life.full || (!isLast',
+      'life.damaged || (!isLast',
     ],
     [
       'full: operators are not told that no copy can be made',

@@ -171,7 +171,7 @@ export const mutations = [
     [
       'copies: copies that join go on with other contents',
       simulated(/: copies: copy \w+ truncates /),
-      'return joining.map(({ id: _, ...copy }) => copy);',
+      'return joining.map(({ id: _id, renounced: _renounced, ...copy }) => copy);',
       'return [...joining];',
     ],
     [
@@ -368,8 +368,8 @@ export const mutations = [
     [
       'copies: a shard is reset to a copy at a server that is dead',
       loss('a copy that joins, at a server that answers, may become the shard; no other'),
-      'c.id !== undefined && leases.alive(c.member, nowMs)',
-      'c.id !== undefined',
+      ' &&\n      leases.alive(c.member, nowMs),\n  );\n  const copy',
+      ',\n  );\n  const copy',
     ],
   ]),
   ...inFile('core/metadata/copy-plan.ts', [

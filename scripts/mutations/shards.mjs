@@ -187,8 +187,8 @@ export const mutations = [
     [
       'shards: all copies that were away and are not known begin anew at once',
       copies('a copy that its owner does not know begins anew, unless it is in sync'),
-      'if (!state.again) renounce(c, life);',
-      'if (!state.removing) renounce(c, life);',
+      'if (!state.again) {',
+      'if (!state.removing) {',
     ],
     [
       'shards: a copy that follows another owner does not join again',
@@ -211,8 +211,8 @@ export const mutations = [
     [
       'shards: a damaged copy is waited for until it is late',
       copies('a damaged copy that joins begins anew; one in sync has itself removed'),
-      '|| life.damaged || life.full;',
-      '|| life.full;',
+      '= life.damaged || life.full || (!isLast',
+      '= life.full || (!isLast',
     ],
     [
       'shards: a damaged copy that changes need stays',
@@ -223,7 +223,7 @@ export const mutations = [
     [
       'shards: a damaged copy is removed as one of a server that ends',
       copies('a damaged copy that changes need has itself removed all the same, and begins anew'),
-      'life.damaged ? ({ damaged: true } as const) : {}',
+      'life.damaged ? { damaged: true } : {}',
       '{}',
     ],
     [

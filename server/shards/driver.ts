@@ -296,8 +296,11 @@ export class ShardDriver {
     const { of } = action;
     this.#execute(action).then(
       (lsn) => this.#input(() => this.#shards.done({ of, ...(lsn === undefined ? {} : { lsn }) })),
-      (error: unknown) =>
-        this.#input(() => this.#shards.done({ of, failed: { full: NO_ROOM.has(asFarkvError(error).code), error } })),
+      (error: unknown) => {
+        const { code } = asFarkvError(error);
+        const none = action.do === 'lead' && code === 'ERR_NOT_OWNER' ? ({ none: true } as const) : {};
+        this.#input(() => this.#shards.done({ of, failed: { full: NO_ROOM.has(code), error, ...none } }));
+      },
     );
   }
 

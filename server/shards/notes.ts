@@ -132,6 +132,11 @@ export class Notes {
           `shard ${shard}: the copy on this disk was taken away while this server was away: it is none any more`,
         );
         return;
+      case 'copy missing':
+        log.error(
+          `shard ${shard}: this server was to serve it with copy ${note.copy}, which is not here: the shard waits for another copy. If it has none, farkv shard reset ${shard} --accept-loss serves it empty`,
+        );
+        return;
       case 'copy leads':
         log.warn(`shard ${shard} comes to this server in epoch ${note.epoch}, with the copy that is here`);
         return;
@@ -164,8 +169,12 @@ export class Notes {
   #copyFailed({ shard, source, attempts, again, full, error }: Of<'copy failed'>): void {
     const owner = source.owner ?? 'nobody';
     const why = describeError(error);
+    const next =
+      again === undefined
+        ? 'it is called off, and made elsewhere or, later and later, here'
+        : `it is tried again in ${again} ms`;
     this.#options.log.warn(
-      `shard ${shard}: no copy could be made here of what ${owner} has${full ? ', for want of memory (--memory)' : ''}; it is tried again in ${again} ms (attempt ${attempts}): ${why}`,
+      `shard ${shard}: no copy could be made here of what ${owner} has${full ? ', for want of memory (--memory)' : ''}; ${next} (attempt ${attempts}): ${why}`,
     );
   }
 

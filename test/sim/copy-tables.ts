@@ -16,6 +16,8 @@ export interface CopyTablesOptions {
   readonly reach: (id: string, start: string) => CopyTables | undefined;
   readonly notice: (shard: number, copy: string, what: CopyNoticed) => void;
   readonly orphaned: (shard: number, copy: string, orphan: { readonly prepared: number } | undefined) => void;
+  /** There is a way for values from the owner. */
+  readonly linked: (owner: string) => boolean;
   readonly counted: (
     what: 'led' | 'handed' | 'joined' | 'late' | 'back' | 'orphaned' | 'damaged' | 'refused' | 'kept',
   ) => void;
@@ -45,6 +47,8 @@ export class CopyTables {
   readonly tables = new Map<number, Table>();
   readonly #options: CopyTablesOptions;
   readonly #followed = new Map<number, Followed>();
+  /** Tables that have followed an owner, or were one. */
+  readonly #copies = new Set<number>();
   readonly #heard = new Map<string, Heard>();
   /** Copies here that have said so since they acknowledged last. */
   readonly #orphans = new Set<number>();
@@ -57,6 +61,7 @@ export class CopyTables {
 
   open(shard: number, epoch: number, id: string): void {
     this.tables.set(shard, new Table(id, epoch));
+    this.#copies.delete(shard);
   }
 
   close(shard: number): void {
@@ -75,6 +80,7 @@ export class CopyTables {
 
   /** Whether the owner can be asked for its entries; they come when the copy follows. */
   copied({ owner, start }: Followed, shard: number): Failure | undefined {
+    if (!this.#options.linked(owner)) return GONE;
     return this.#ownerOf(shard, { owner, start }) === undefined ? GONE : undefined;
   }
 
@@ -89,6 +95,7 @@ export class CopyTables {
     owner.peers.set(table.id, newPeer('', '', table.id, 'joins'));
     this.#options.reach(from.owner, from.start)?.met(table.id);
     this.#followed.set(shard, from);
+    this.#copies.add(shard);
     this.#listened.set(shard, this.#options.nowMs());
     return random.below(8) === 0 ? GONE : undefined;
   }
@@ -119,7 +126,13 @@ export class CopyTables {
     return table.committed === table.log.length && peer.prepared === table.log.length;
   }
 
+  /** Only such a table can lead. */
+  isCopy(shard: number): boolean {
+    return this.#copies.has(shard);
+  }
+
   stepDown(shard: number): void {
+    this.#copies.add(shard);
     this.#table(shard).stepDown();
   }
 

@@ -2,12 +2,16 @@
  * Shards with copies in histories with owners (owners.ts): what leaders do about them beside what they do about owners,
  * what operators want, and the checks of copies/check.ts for what clients rely on.
  */
+import { FarkvError } from '../../core/errors.js';
 import type { Command, Proposal } from '../../core/metadata/commands.js';
 import { Absences, nextCopies } from '../../core/metadata/copy-policy.js';
-import { isWhole, policyOf } from '../../core/metadata/copy-sets.js';
+import { isRenounced, isWhole, policyOf } from '../../core/metadata/copy-sets.js';
+import type { ShardReset } from '../../core/metadata/copy-commands.js';
 import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import type { GrantedLeases } from '../../core/metadata/owner-leases.js';
+import { planReset } from '../../core/metadata/shard-loss.js';
 import type { Copy, MetadataState } from '../../core/metadata/state.js';
+import { Random } from '../support/random.js';
 import { Violation } from './checker.js';
 import type { CopyTables } from './copy-tables.js';
 import { CopyCheck, type Relied } from './copies/check.js';
@@ -16,6 +20,8 @@ import type { World } from './world.js';
 
 /** With everything healed, copies must be in sync and shards served after this time. */
 const SETTLE_US = 120_000_000;
+/** Not drawn from the history's own numbers, which would be others then. */
+const OF_LINKS = 0x5eed;
 
 /** One life of a member. */
 export interface Copied {
@@ -34,12 +40,21 @@ export class OwnerCopies {
   readonly #absences = new Map<GrantedLeases, Absences>();
   #state: MetadataState | undefined;
   #records = 0;
+  /** What has no way between them for values: `m1 m4`. In one history of three, and never mended. */
+  readonly #broken = new Set<string>();
+  readonly #operators: Random;
 
   constructor(
     private readonly world: World,
     shards: number,
     private readonly lives: () => Iterable<Copied>,
   ) {
+    const random = new Random(world.seed ^ OF_LINKS);
+    this.#operators = random;
+    if (random.below(3) === 0) {
+      const [a, b] = [1 + random.below(4), 1 + random.below(4)];
+      if (a !== b) this.#broken.add(`m${a} m${b}`).add(`m${b} m${a}`);
+    }
     this.#check = new CopyCheck(shards, {
       logOf: (shard, copy) => this.#tableOf(shard, copy)?.log,
       isOnDisk: () => false,
@@ -58,10 +73,37 @@ export class OwnerCopies {
     return ++this.#records;
   }
 
+  /** Copies can be made of what the one has, at the other. */
+  linked(a: string, b: string): boolean {
+    return !this.#broken.has(`${a} ${b}`);
+  }
+
+  /** An operator gives up a shard each of whose copies in sync has lost its process. */
+  reset(state: MetadataState, leases: GrantedLeases, nowMs: number): ShardReset | undefined {
+    if (state.copySets === undefined || this.#operators.below(30) > 0) return undefined;
+    const s = this.#operators.pick(state.shards);
+    const { copies = [] } = state.copySets[s.shard] ?? {};
+    if (copies.some((copy) => isWhole(copy) && this.#lifeOf(copy) !== undefined)) return undefined;
+    const stale = copies.filter((copy) => !isWhole(copy) && copy.id !== undefined && !isRenounced(copy));
+    const from = stale.length === 0 ? undefined : this.#operators.pick(stale).member;
+    try {
+      const { command } = planReset(state, { shard: s.shard, ...(from === undefined ? {} : { from }) }, leases, nowMs);
+      return command;
+    } catch (error) {
+      if (error instanceof FarkvError) return undefined;
+      throw error;
+    }
+  }
+
   /** An entry is committed. */
   committed(proposal: Proposal, before: MetadataState, after: MetadataState): void {
     this.#state = after;
     if (before.copySets === undefined) return;
+    const { command } = proposal;
+    if (command.t === 'shard-reset' && before !== after) this.count(command.from === undefined ? 'reset' : 'resetFrom');
+    if (command.t === 'copy-missing' && before !== after) this.count('missing');
+    if (command.t === 'copies-removed' && before !== after && command.copies.some((c) => c.failed))
+      this.count('calledOff');
     this.#check.committed(proposal, before, after);
   }
 
@@ -121,7 +163,8 @@ export class OwnerCopies {
       const owner = lives.find((life) => life.id === s.owner && life.tables.tables.get(s.shard)?.serving === true);
       if (owner === undefined) return `${said}, is not served`;
       const draining = new Set(state.servers.flatMap((one) => (one.draining ? [one.id] : [])));
-      const staying = lives.filter((life) => !draining.has(life.id)).length;
+      // Where there is no way for values, no copy can be made.
+      const staying = lives.filter((life) => !draining.has(life.id) && this.linked(life.id, owner.id)).length;
       const wanted = Math.min(policyOf(state, s.shard).replicas, staying);
       const inSync = copies.filter((copy) => copy.state === 'in-sync').length;
       if (inSync < wanted) return `${said}, has ${inSync} copies in sync, and ${wanted} servers for them`;

@@ -121,6 +121,7 @@ export class Owners {
       notice: (shard, copy, what) => plane().input((shards) => shards.copyNoticed(shard, copy, what)),
       orphaned: (shard, copy, orphan) => plane().input((shards) => shards.orphaned(shard, copy, orphan)),
       counted: (what) => copies.count(what),
+      linked: (owner) => copies.linked(idOf(member.id), owner),
     });
   }
 
@@ -376,6 +377,11 @@ export class Owners {
     }
     if (now - life.proposedMs < RENEW_MS) return;
     life.proposedMs = now;
+    const reset = this.copies?.reset(state, leases, now);
+    if (reset !== undefined) {
+      this.#reset(member, life.grantor, reset, state.shards[reset.shard]?.owner);
+      return;
+    }
     const command =
       this.copies?.due(state, leases, now) ??
       setUp(state, this.#first.map(idOf), TERMS, SHARDS) ??
@@ -384,6 +390,15 @@ export class Owners {
       this.copies?.unrest() ??
       unrest(this.world, state);
     if (command !== undefined) this.#propose(member, command);
+  }
+
+  /** Its owner, if there is one, is granted nothing until it is known what became of that. */
+  #reset(member: SimMember, { leases, taking }: NonNullable<Life['grantor']>, reset: Command, owner?: string): void {
+    if (owner !== undefined && leases.withheld(owner)) return;
+    const proposer = this.#propose(member, reset);
+    if (proposer === undefined || owner === undefined) return;
+    leases.withhold(owner);
+    taking.set(proposer, owner);
   }
 
   /** The outcome of what was proposed in this term has been applied. */

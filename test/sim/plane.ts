@@ -328,6 +328,10 @@ export class Plane {
         return;
       }
       case 'lead':
+        if (!copies.isCopy(shard)) {
+          this.#later(of, () => ({ full: false, error: 'it has followed nobody', none: true }));
+          return;
+        }
         this.#table(shard).epoch = action.epoch;
         this.#table(shard).incarnation = action.incarnation;
         // A copy may have followed though nobody heard of it in time.

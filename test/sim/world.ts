@@ -44,6 +44,7 @@ export interface WorldOptions {
 }
 
 export class World {
+  readonly seed: number;
   readonly random: Random;
   readonly faults: Faults;
   readonly application: Application;
@@ -67,6 +68,7 @@ export class World {
   #calm = false;
 
   constructor(options: WorldOptions) {
+    this.seed = options.seed;
     this.random = new Random(options.seed);
     this.faults = { ...drawFaults(this.random), ...options.faults };
     this.application = options.application ?? hashChain;

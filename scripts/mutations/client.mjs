@@ -5,9 +5,6 @@
 import { inFile } from './checks/in-file.mjs';
 
 const bytes = (title) => ({ test: 'client/whose-bytes.test.ts', title });
-const batches = bytes(
-  'getMany and getManyInto give each key its own bytes, whatever is late, absent, empty, doubled or too large',
-);
 
 const halves = {
   test: 'test/integration/half-pairs.test.ts',
@@ -17,12 +14,6 @@ const halves = {
 export const mutations = [
   // ---------------------------------------------------------------- where a value lies
   ...inFile('client/completion.ts', [
-    [
-      'client: what says that there is no value is taken for an offset',
-      bytes('a record without a value has no bytes, and keeping them takes nothing back'),
-      '  if (offset === NO_VALUE) return NO_VALUE;\n',
-      '',
-    ],
     [
       'client: bytes that a crossing did not write are taken for a value',
       bytes('bytes that the drain did not write are refused, and what it handed out before stays'),
@@ -37,14 +28,6 @@ export const mutations = [
     ],
   ]),
   ...inFile('client/batch-reads.ts', [
-    [
-      'client: values that were answered at once are thought to follow each other',
-      batches,
-      'place(i, offsetIn(end, words, at), length);',
-      'place(i, needed - length, length);',
-    ],
-    ['client: what comes later is written where values of the last crossing lie', batches, '        used = end;\n', ''],
-    ['client: a value that did not fit is forgotten', batches, '        short = true;\n', ''],
     [
       'client: keys of a getMany that wait for room lie in the memory of its caller',
       bytes(
@@ -78,22 +61,10 @@ export const mutations = [
       'const next = from;',
     ],
     [
-      'client: a slab lets anything be held',
-      bytes('a slab refuses what lies outside of it, and what was never lent'),
-      'if (!(end >= 0 && end <= SLAB_BYTES)) throw',
-      'if (end === SLAB_BYTES + 8) throw',
-    ],
-    [
       'client: a slab takes back more than it lent',
       bytes('a slab refuses what lies outside of it, and what was never lent'),
       'if (!(next <= this.#used)) throw',
       'if (next < 0) throw',
-    ],
-    [
-      'client: tests do not see what is given back',
-      bytes('what a slab gives back is poisoned, and what is held is never given back'),
-      'if (POISONED) this.memory.fill',
-      'if (!POISONED) this.memory.fill',
     ],
   ]),
   ...inFile('client/operations.ts', [
@@ -103,26 +74,12 @@ export const mutations = [
       'slab.hold(offset + length);',
       'slab.lend(offset + length);',
     ],
-    [
-      'client: a codec that closes the client loses the records of the drain',
-      bytes('a codec may close the client while it decodes: what had ended is answered, and the rest is ERR_CLOSED'),
-      'if (!this.#draining) this.#end();',
-      'this.#end();',
-    ],
   ]),
   ...inFile('client/batch-changes.ts', [
     [
       'client: values of a putMany that wait for room lie in the memory of its caller',
       bytes('what waits for room is not changed by what the caller does to its buffers after the call'),
       '  handed.values = handed.values.map((value) => Buffer.from(value));\n',
-      '',
-    ],
-  ]),
-  ...inFile('client/waiting-queue.ts', [
-    [
-      'client: what waits for room refers to the memory of its caller',
-      bytes('what waits for room is not changed by what the caller does to its buffers after the call'),
-      '    operation.own();\n',
       '',
     ],
   ]),

@@ -7,8 +7,6 @@ const cluster = (title) => ({ test: 'test/integration/certificates.long.test.ts'
 const ROLES_OF_ONE = 'certificates of one directory make a cluster, and each opens its role without a token';
 const ONE_ROLE = 'a certificate that claims a role opens no other, nor anything elsewhere';
 const TRUSTED = 'a certificate of another authority, of another cluster, or of the past is refused, also with a token';
-const DIALED =
-  'a server ends the connections that it dialed when its own certificate expires, or that of the server at the other end';
 const tickets = (title) => ({ test: 'server/control/tickets.test.ts', title });
 
 export const mutations = [
@@ -57,20 +55,6 @@ export const mutations = [
       '',
     ],
   ]),
-  ...inFile('server/control/logins.ts', [
-    [
-      'certificates: a token of another role beside one does not count',
-      certificates(ONE_ROLE),
-      'if (certified.access !== identity.access || ',
-      'if (certified.access === "joiner" || ',
-    ],
-    [
-      'certificates: a token of another tenant beside one does not count',
-      certificates(ONE_ROLE),
-      ' || certified.tenant !== identity.tenant) {',
-      ') {',
-    ],
-  ]),
   ...inFile('server/control/peer-plane.ts', [
     [
       'certificates: a server comes under the name of another',
@@ -87,14 +71,6 @@ export const mutations = [
       'secureOptions: 0 * constants.SSL_OP_NO_TICKET,',
     ],
   ]),
-  ...inFile('server/control/listener.ts', [
-    [
-      'certificates: a changed one counts after a restart only',
-      certificates('a certificate that was exchanged is shown to whoever comes next'),
-      'if (now !== undefined && now !== this.#tlsOptions) this.#tls.setSecureContext(now);',
-      '',
-    ],
-  ]),
   ...inFile('server/control/control-plane.ts', [
     [
       'access: a ticket is made by a state by which its client is revoked',
@@ -109,74 +85,12 @@ export const mutations = [
       '',
     ],
   ]),
-  ...inFile('server/control/standing.ts', [
-    [
-      'certificates: a connection outlives its own',
-      standing(
-        'a certificate that expires ends the connection that was let in with it, also where a good token was shown',
-      ),
-      'if (why !== undefined) one.end(',
-      "if (why === '') one.end(",
-    ],
-  ]),
   ...inFile('server/control/auth.ts', [
     [
       'tokens: one that is taken out of its file leaves its connections',
       standing('a token that is taken out of its file ends the connections that were let in with it, and no other'),
       '!now.some((one) => timingSafeEqual(one.digest, given))',
       'now.length === 0',
-    ],
-    [
-      'tokens: one that is taken out of its file ends the connections of others',
-      standing('a token that is taken out of its file ends the connections that were let in with it, and no other'),
-      'if (now !== looked && !now.some((one) => timingSafeEqual(one.digest, given)))',
-      'if (now !== looked)',
-    ],
-  ]),
-  ...inFile('server/metadata/peer-link.ts', [
-    [
-      'tokens: servers that exchange theirs lose each other',
-      {
-        test: 'server/metadata/peers.test.ts',
-        title: 'while tokens are exchanged, a server that is refused with one shows the next',
-      },
-      'if (this.#refused < (this.#options.tokens?.all.length ?? 0)) return;',
-      '',
-    ],
-    [
-      'certificates: a connection outlives the one of the server that it was dialed to',
-      standing(DIALED),
-      'client.lapsed(wallMs) ?? tokenLapsed?.()',
-      'tokenLapsed?.()',
-    ],
-    [
-      'tokens: a dialed connection outlives the one that it was dialed with',
-      {
-        test: 'server/metadata/peers.test.ts',
-        title:
-          'a connection ends when the token that it was dialed with is taken out of the file, and is dialed with another',
-      },
-      'client.lapsed(wallMs) ?? tokenLapsed?.()',
-      'client.lapsed(wallMs)',
-    ],
-  ]),
-  ...inFile('net/outgoing.ts', [
-    [
-      "certificates: a dialed connection outlives the dialing end's",
-      standing(DIALED),
-      'expired(otherMs, wallMs) ?? expired(ownMs, wallMs, "the dialing end\'s");',
-      'expired(otherMs, wallMs);',
-    ],
-  ]),
-  ...inFile('net/watched-files.ts', [
-    [
-      'certificates: files that do not fit together end what was good',
-      {
-        test: 'net/watched-files.test.ts',
-        title: 'files that do not fit together change nothing, and are used when they do',
-      },
-      'this.#refused = version;\n    }',
-      'this.#refused = version;\n      throw error;\n    }',
     ],
   ]),
   ...inFile('net/certificate.ts', [

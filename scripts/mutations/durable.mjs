@@ -13,7 +13,6 @@ const several = by('dataplane_early');
 
 const BOTH = lost('both_copies_lose_their_power');
 const LARGE = shards('a_large_value_is_in_both_logs_before_it_is_answered');
-const FULL = shards('a_full_disk_refuses_changes_after_a_while_and_takes_them_again');
 
 /** What a turn of the log does once snapshots have had theirs. */
 const TURN = `    g->more = false;
@@ -39,12 +38,6 @@ export const mutations = [
   ]),
   ...inFile('native/dataplane/replica_owner.c', [
     ['durable: an owner commits what is not in its log', BOTH, '    to = min_of(to, counts);\n', ''],
-    [
-      'durable: a copy that leads waits for no log',
-      lost('an_owner_is_suspected_and_all_lose_their_power'),
-      '.inherited = own->prepared,\n                          .log = own->log };',
-      '.inherited = own->prepared };',
-    ],
     [
       'durable: an owner that steps down forgets what is logged',
       rules('what_is_logged_counts_in_its_own_epoch_only'),
@@ -80,24 +73,6 @@ export const mutations = [
   ]),
   ...inFile('native/dataplane/replicate.c', [
     [
-      'durable: a change that is logged is undone when the lease is over',
-      shards('a_change_that_is_logged_when_the_owners_lease_is_over_is_made'),
-      'o->replicated = s->durable || replica_waits(&s->replica);',
-      'o->replicated = replica_waits(&s->replica);',
-    ],
-    [
-      'durable: changes without copies have no records',
-      shards('a_shard_without_copies_waits_for_its_own_log'),
-      's->backups = s->durable || replica_waits(&s->replica);',
-      's->backups = replica_waits(&s->replica);',
-    ],
-    [
-      'durable: changes are prepared though the log has no room',
-      FULL,
-      '    if (o->shard->durable && durable_admits(o->shard) != FKV_OK) return FKV_BUSY;\n',
-      '',
-    ],
-    [
       'durable: an owner does not begin its epoch in the log',
       shards('a_new_owner_commits_nothing_before_its_epoch_is_in_its_log'),
       '    if (s->durable) durable_begins(s);\n    backup_commit',
@@ -110,32 +85,6 @@ export const mutations = [
       shards('a_backup_gives_no_lease_before_the_epoch_is_in_its_log'),
       'if (b->shard->durable && b->place.epoch != before) durable_begins(b->shard);',
       '(void)before;',
-    ],
-    [
-      'durable: a backup has room on a full disk',
-      shards('a_backup_whose_disk_is_full_has_no_room'),
-      'uint64_t room = durable_is_full(b->shard) ? 0 : room_left(b);',
-      'uint64_t room = room_left(b);',
-    ],
-    [
-      'durable: the next change of a key damages a copy whose log lags',
-      lives('a_copy_that_joins_waits_with_a_keys_next_change_until_its_log_has_the_one_before'),
-      'return !lags ? FKV_BAD_REQUEST : durable_is_full(b->shard) ? FKV_TABLE_FULL : FKV_BUSY;',
-      'return lags ? FKV_BAD_REQUEST : FKV_BAD_REQUEST;',
-    ],
-    [
-      'durable: a copy that joins waits for a log whose disk is full',
-      lives('a_copy_that_joins_and_has_a_full_disk_does_not_wait_for_its_log'),
-      'durable_is_full(b->shard) ? FKV_TABLE_FULL : FKV_BUSY;',
-      'durable_is_full(b->shard) ? FKV_BUSY : FKV_BUSY;',
-    ],
-  ]),
-  ...inFile('native/dataplane/feed.c', [
-    [
-      'durable: a copy is sent more than it keeps while its log lags',
-      lives('a_copy_that_joins_is_not_sent_more_than_it_keeps_while_its_log_lags'),
-      '(f->shard->durable && f->sent > acknowledged + UNLOGGED_MOST)',
-      'false',
     ],
   ]),
   ...inFile('native/dataplane/life.c', [
@@ -160,39 +109,10 @@ export const mutations = [
       '        (void)append_value;\n',
     ],
     [
-      'durable: a large value goes on where the one before has ended',
-      LARGE,
-      '        at->value_at = 0;\n    }\n    return true;',
-      '    }\n    return true;',
-    ],
-    [
-      'durable: sections of a closed shard count for the next',
-      shards('what_the_log_reports_of_a_closed_shard_is_not_taken_for_that_of_the_next'),
-      ' || s->logged_as != x->copy ||',
-      ' ||',
-    ],
-    [
       'durable: a copy gives leases when its log has failed',
       shards('a_copy_whose_log_failed_gives_no_lease'),
       '->epoch = 0;\n    if (c->on_log_failed)',
       ';\n    if (c->on_log_failed)',
-    ],
-    ['durable: a full disk is never looked at again', FULL, 'if (g->retry_ns) wal_retry(&g->wal);', '(void)wal_retry;'],
-  ]),
-  ...inFile('native/test/dataplane/failover_power.c', [
-    [
-      'durable: the judge takes every copy for one that had records',
-      by('failover')('a_copy_without_any_record_need_not_come_back'),
-      'b && b->place.prepared == 0 && shard_at(s)->replica.last == 0;',
-      'false;',
-    ],
-  ]),
-  ...inFile('native/dataplane/recovery.c', [
-    [
-      'durable: a copy without a snapshot is not found',
-      logs,
-      'return c || !is_wanted(w->d, number, id) ? c : add(w, number, id);',
-      'return c;',
     ],
   ]),
   ...inFile('native/dataplane/replica_owner.c', [
@@ -291,14 +211,6 @@ export const mutations = [
       early('a_server_that_ends_loses_nothing'),
       '    durable_sync_all(w);\n',
       '',
-    ],
-  ]),
-  ...inFile('native/dataplane/wait.c', [
-    [
-      'durable: a change that waited for a full disk is told to come again',
-      FULL,
-      'op_ends(o, full ? FKV_TABLE_FULL : FKV_BUSY);',
-      'op_ends(o, full ? FKV_BUSY : FKV_BUSY);',
     ],
   ]),
   ...inFile('native/dataplane/calls.c', [

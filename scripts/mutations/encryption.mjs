@@ -16,30 +16,10 @@ export const mutations = [
       '',
     ],
     [
-      'encryption: a stranger is listened to without end',
-      tls('a_stranger_is_listened_to_for_so_many_bytes_and_no_more'),
-      'if (step == TCP_TLS_MORE && t->early >= TCP_TLS_EARLY) return TCP_TLS_BAD;',
-      '',
-    ],
-    [
       'encryption: a key is used for ever',
       tls('keys_are_exchanged_while_both_ends_send'),
       'if (t->records++ >= t->records_most) {',
       't->records++;\n    if (false) {',
-    ],
-    [
-      'encryption: ciphertext that the socket left is lost',
-      tls('what_the_socket_does_not_take_at_once_comes_later'),
-      'return keep(c->tls, io->cipher_out + sent, used - sent) ? (ssize_t)taken : fail(ENOMEM);',
-      'return keep(c->tls, io->cipher_out + sent, 0) ? (ssize_t)taken : fail(ENOMEM);',
-    ],
-  ]),
-  ...inFile('native/fabric/tcp/connect.c', [
-    [
-      'encryption: "tls:" is taken off an address',
-      tls('nothing_falls_back_to_clear_text'),
-      'bool encrypted = tcp_address_encrypted(&address);',
-      'bool encrypted = tcp_address_encrypted(&address) && false;',
     ],
   ]),
   ...inFile('native/dataplane/access.c', [
@@ -51,12 +31,6 @@ export const mutations = [
     ],
   ]),
   ...inFile('native/wire/ticket.c', [
-    [
-      'encryption: a name that nobody made names a ticket',
-      wire('a_name_says_its_ticket_to_those_who_have_the_secret_and_nothing_to_others'),
-      'return is_same(code, name, sizeof code);',
-      'return true;',
-    ],
     [
       'encryption: a name is the ticket as it is',
       wire('a_name_says_its_ticket_to_those_who_have_the_secret_and_nothing_to_others'),

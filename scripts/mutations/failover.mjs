@@ -22,18 +22,6 @@ export const mutations = [
   ]),
   ...inFile('native/dataplane/replica_owner.c', [
     [
-      'failover: a copy whose addition was asked for is not waited for',
-      lost,
-      'return p->standing >= REPLICA_REQUIRED;',
-      'return p->standing == REPLICA_IN_SYNC;',
-    ],
-    [
-      'failover: a new owner commits what came with the shard at once',
-      lost,
-      '.committed = own->committed,\n                          .inherited',
-      '.committed = own->prepared,\n                          .inherited',
-    ],
-    [
       'failover: a new owner serves while the one before may be relied on',
       lost,
       ' && now_ns >= own->granted_until_ns;',
@@ -44,26 +32,6 @@ export const mutations = [
       lost,
       'if (is_required(&o->peer[i])) until = min_of(until, o->peer[i].lease_ns);',
       '',
-    ],
-    [
-      'failover: a removed copy is waited for for ever',
-      lost,
-      'else if (p->standing == REPLICA_IN_SYNC) *p = (replica_peer){ 0 };',
-      'else if (p->standing == REPLICA_IN_SYNC) (void)p;',
-    ],
-  ]),
-  ...inFile('native/dataplane/replica_backup.c', [
-    [
-      'failover: a backup keeps what its new owner has not',
-      lost,
-      'b->prepared = min_of(b->prepared, last);',
-      '(void)last;',
-    ],
-    [
-      'failover: a backup forgets the lease that it grants',
-      lost,
-      'b->granted_until_ns = max_of(b->granted_until_ns, until_ns);',
-      '(void)until_ns;',
     ],
   ]),
   ...inFile('native/dataplane/replica_owner.c', [
@@ -84,18 +52,6 @@ export const mutations = [
       'op_ends(o, FKV_UNDECIDED);',
       'op_ends(o, FKV_SHARD_CLOSED);',
     ],
-    [
-      'failover: what a new owner inherited never takes effect',
-      lost,
-      '    if (s->copy) commit_inherited(s, committed);',
-      '    (void)commit_inherited;',
-    ],
-    [
-      'failover: a new owner gives versions of the one before',
-      lost,
-      '    if (c->epoch != s->epoch) table_set_epoch(s->table, c->epoch);',
-      '',
-    ],
   ]),
   ...inFile('native/dataplane/run.c', [
     [
@@ -112,74 +68,5 @@ export const mutations = [
       'return s->backups ? replica_right(&s->replica, own_right(w)) : own_right(w);',
       'return own_right(w);',
     ],
-  ]),
-  ...inFile('native/dataplane/suffix.c', [
-    [
-      'failover: a record does not say whose change it is',
-      lost,
-      'r.client = dedup_client_id(o->memory);',
-      'r.client = 1;',
-    ],
-  ]),
-  ...inFile('native/dataplane/feed.c', [
-    [
-      'failover: an owner takes it that a copy has what it drops',
-      lost,
-      '*prepared = m->epoch < o->epoch ? min_u64(m->prepared, o->inherited) : m->prepared;',
-      '*prepared = m->prepared;',
-    ],
-    [
-      'failover: what was lost with a connection is not sent again',
-      lost,
-      '.sent = prepared,',
-      '.sent = s->replica.last,',
-    ],
-  ]),
-  ...inFile('native/dataplane/backup.c', [
-    [
-      'failover: a copy keeps prepared what its new owner has not',
-      lost,
-      '    for (; prepared > b->place.prepared; prepared--) drop(b, prepared);',
-      '    (void)prepared, (void)drop;',
-    ],
-    [
-      'failover: a copy does not remember whose changes it commits',
-      lost,
-      '    dedup_note(&w->dedup, r->client, s->slot, r->sequence, &result, w->now_ns);',
-      '    (void)result;',
-    ],
-  ]),
-  ...inFile('native/dataplane/life.c', [
-    [
-      'failover: a new owner is served before it may be',
-      lost,
-      'if (status == FKV_OK && !may_serve(s)) {',
-      'if (status == FKV_UNDECIDED && !may_serve(s)) {',
-    ],
-  ]),
-  ...inFile('native/dataplane/uplink.c', [
-    [
-      'failover: a record that waits for memory is passed over',
-      lost,
-      '    return r != BACKUP_WAITS;',
-      '    return true;',
-    ],
-    [
-      'failover: a link that was cut is not made again',
-      lost,
-      '            if (u->state != RESTS) rest(u, AGAIN_MS);',
-      '            if (u->state != RESTS) rest(u, 1u << 30);',
-    ],
-  ]),
-  ...inFile('native/dataplane/dedup.c', [
-    [
-      'failover: a change that another owner made is not remembered',
-      lost,
-      '        *e = (entry){ tag_of(sequence, (uint8_t)r->status), r->version, r->value };',
-      '        (void)r;',
-    ],
-  ]),
-  ...inFile('native/client/session/reply.c', [
-    ['failover: an undecided change goes out again as another', lost, ' && reply->status != FKV_UNDECIDED;', ';'],
   ]),
 ];

@@ -152,8 +152,8 @@ export const mutations = [
     [
       'hostile: Redis makes up types without an end',
       lies('types that are made up are counted together beyond some'),
-      'this.reasons.size < REASONS_MAX',
-      'this.reasons.size >= 0 * REASONS_MAX',
+      'this.reasons.size >= REASONS_MAX',
+      'this.reasons.size >= Infinity * REASONS_MAX',
     ],
   ]),
   // ---------------------------------------------------------------- names

@@ -12,16 +12,9 @@ const LEADING = marked(
 const OWNERS = marked('a whole copy of a durable shard is taken away by its owner alone');
 const TAKES = lives('an owner takes a copy away when its own disk has what was answered, in that config');
 const told = (title) => ({ test: 'server/values-log.test.ts', title });
-const OPERATOR = marked('an operator who knows that a copy never comes gives the shard to a marked one');
 
 export const mutations = [
   ...inFile('core/metadata/reduce-promotions.ts', [
-    [
-      'marked: what a join says of its last run is not kept',
-      UNMARKED,
-      'recovered: { epoch, lsn, ...early }',
-      'recovered: { epoch, lsn }',
-    ],
     [
       'marked: a mark goes with the next start',
       marked('a mark stays though the next start of its server ended in order'),
@@ -120,20 +113,6 @@ export const mutations = [
       "(level === 'cache' ? undefined : surplus(",
     ],
   ]),
-  ...inFile('core/metadata/shard-loss.ts', [
-    [
-      'marked: an operator cannot begin with a marked copy',
-      OPERATOR,
-      '!leases.dead(c.member, nowMs) && !waits(c)',
-      '!leases.dead(c.member, nowMs)',
-    ],
-    [
-      'marked: an operator takes a marked copy while a better one lives',
-      marked('an operator is refused a marked copy while the longest one lives'),
-      ' && !set.copies.some((one) => mayBe(state, set, one, leases, nowMs))',
-      ' && mayBe !== undefined',
-    ],
-  ]),
   ...inFile('core/shards/backup.ts', [
     [
       'marked: a marked copy follows its owner',
@@ -148,12 +127,6 @@ export const mutations = [
       lives('an owner has a marked copy removed at once'),
       '  removeMarked(c, life, set);\n',
       '  void removeMarked;\n',
-    ],
-    [
-      'marked: owners count marked copies for new changes',
-      lives('an owner has a marked copy removed at once'),
-      ' + set.copies.filter(isMarked).length',
-      '',
     ],
     [
       'marked: an owner has a copy taken away before its own disk has all',

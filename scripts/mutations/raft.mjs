@@ -43,23 +43,6 @@ export const mutations = [
     ),
   },
   {
-    name: 'raft: early entries wait for the end of the turn, and so for the disk',
-    file: 'server/metadata/driver.ts',
-    find: 'this.#options.send(message, true);',
-    replace: 'this.#options.send(message, false);',
-    caughtBy: {
-      test: 'server/metadata/driver.test.ts',
-      title: "a leader's entries leave at once, before its disk is asked, and nothing else does",
-    },
-  },
-  {
-    name: 'raft: what is to leave at once waits',
-    file: 'net/connection.ts',
-    find: '    this.#corked = false;\n    this.#socket.uncork();\n  }\n\n  #sent',
-    replace: '  }\n\n  #sent',
-    caughtBy: { test: 'net/connection.test.ts', title: 'what was sent leaves at once where it is told to' },
-  },
-  {
     name: 'raft: two votes in a term',
     file: 'core/raft/election.ts',
     find: 'const granted = free && raft.log',
@@ -91,69 +74,6 @@ export const mutations = [
       "    raft.becomeCandidate();\n    count(raft, raft.id, true);\n    if (raft.role !== 'candidate') return;\n  }",
     caughtBy: trace('lone-voter'),
   },
-  {
-    name: 'raft: votes are not ignored while a leader is heard',
-    file: 'core/raft/election.ts',
-    find: 'return !m.transfer && raft.leader !== 0',
-    replace: 'return m.term < 0 && raft.leader !== 0',
-    caughtBy: trace('removed-server'),
-  },
-  {
-    name: 'raft: a leader does not check that a quorum hears it',
-    file: 'core/raft/election.ts',
-    find: 'if (!quorumIsActive(raft)) {',
-    replace: 'if (!quorumIsActive(raft) && raft.term < 0) {',
-    caughtBy: trace('check-quorum'),
-  },
-  {
-    name: 'raft: campaigns raise the term without a pre-vote',
-    file: 'core/raft/election.ts',
-    find: "isDue(raft) && raft.promotable) campaign(raft, 'pre-vote', false);",
-    replace: "isDue(raft) && raft.promotable) campaign(raft, 'vote', false);",
-    caughtBy: trace('pre-vote-partition'),
-  },
-  {
-    name: 'raft: a hint that the leader has ended is not taken',
-    file: 'core/raft/election.ts',
-    find: '    raft.leader = 0;\n    raft.goneLeader = id;',
-    replace: '',
-    caughtBy: trace('leader-gone'),
-  },
-  {
-    name: 'raft: a hint makes a member campaign without a pre-vote',
-    file: 'core/raft/election.ts',
-    find: "if (isFree && raft.promotable) campaign(raft, 'pre-vote', false);",
-    replace: "if (isFree && raft.promotable) campaign(raft, 'vote', false);",
-    caughtBy: trace('leader-gone'),
-  },
-  {
-    name: 'raft: with a hint all campaign at once',
-    file: 'core/raft/election.ts',
-    find: 'raft.campaignIn = before * RANK_TICKS;',
-    replace: 'raft.campaignIn = 0 * before;',
-    caughtBy: trace('leader-gone'),
-  },
-  {
-    name: 'raft: one that has answered a pre-vote campaigns before the other can have won',
-    file: 'core/raft/election.ts',
-    find: 'if (granted && preVote && raft.goneLeader !== 0)',
-    replace: 'if (granted && preVote && raft.goneLeader < 0)',
-    caughtBy: trace('leader-gone'),
-  },
-  {
-    name: 'raft: a leader that is heard again does not end a hint',
-    file: 'core/raft/step.ts',
-    find: '  raft.forgetGone();\n',
-    replace: '',
-    caughtBy: trace('leader-gone'),
-  },
-  {
-    name: 'raft: one that its configuration leaves out never campaigns',
-    file: 'core/raft/raft.ts',
-    find: 'return before !== undefined && this.configIndex > this.log.commit',
-    replace: 'return before !== undefined && this.configIndex < 0',
-    caughtBy: trace('removed-leader-needed'),
-  },
 
   // ---------------------------------------------------------------- replication and commit
   {
@@ -162,13 +82,6 @@ export const mutations = [
     find: 'if (log.termAt(held) !== raft.term) return false;',
     replace: '',
     caughtBy: trace('prior-term-commit'),
-  },
-  {
-    name: 'raft: match indexes are sorted as text',
-    file: 'core/raft/quorum.ts',
-    find: 'present(scratch[at - 1]) < value)',
-    replace: 'String(present(scratch[at - 1])) < String(value))',
-    caughtBy: QUORUM,
   },
   {
     name: 'raft: half is a majority',
@@ -183,13 +96,6 @@ export const mutations = [
     find: 'own?.accepted(raft.durableIndex)',
     replace: 'own?.accepted(raft.log.lastIndex)',
     caughtBy: sim(/^violated: durable quorum/),
-  },
-  {
-    name: 'raft: a lone voter applies what it has not persisted',
-    file: 'core/raft/node.ts',
-    find: 'Math.min(log.commit, log.stable)',
-    replace: 'log.commit',
-    caughtBy: sim(/^violated: durable quorum|^broke: RaftInvariantError/),
   },
   {
     name: 'raft: a follower commits beyond what it was sent',
@@ -223,13 +129,6 @@ export const mutations = [
     caughtBy: node(
       'between ready and advance the member may go on: what the disk is told of is not confused with what came since',
     ),
-  },
-  {
-    name: 'raft: in-flight appends are not bounded',
-    file: 'core/raft/inflights.ts',
-    find: 'return this.#count >= this.maxMessages || this.#bytes >= this.maxBytes;',
-    replace: 'return this.maxMessages < 0;',
-    caughtBy: node('appends to a follower that does not answer stop at the window, and each is bounded'),
   },
 
   // ---------------------------------------------------------------- what a member cannot have said
@@ -346,16 +245,6 @@ export const mutations = [
     caughtBy: trace('snapshot-during-joint'),
   },
   {
-    name: 'raft: several voters change in one step',
-    file: 'core/raft/config-change.ts',
-    find: 'const joint = votersMoved > 1 || change.joint === true;',
-    replace: 'const joint = change.joint === true;',
-    caughtBy: {
-      test: 'core/raft/config-change.test.ts',
-      title: 'every quorum of a configuration meets every quorum of the one that follows it',
-    },
-  },
-  {
     name: 'raft: a truncated configuration stays in force',
     file: 'core/raft/raft.ts',
     find: 'if (truncatedAt !== undefined) this.#configs',
@@ -369,13 +258,6 @@ export const mutations = [
     replace: 'config: this.#raft.config',
     caughtBy: trace('snapshot-during-joint'),
   },
-  {
-    name: 'raft: a removed leader leads on',
-    file: 'core/raft/membership.ts',
-    find: '    stepDownRemoved(raft);\n  }',
-    replace: '  }',
-    caughtBy: trace('leader-removes-itself'),
-  },
 
   // ---------------------------------------------------------------- reads
   {
@@ -384,13 +266,6 @@ export const mutations = [
     find: 'if (read.round > confirmed || read.round > reads.round) break;',
     replace: 'if (read.round > reads.round) break;',
     caughtBy: sim(/^violated: fresh reads/),
-  },
-  {
-    name: 'raft: a read joins a round that was sent before it',
-    file: 'core/raft/reads.ts',
-    find: 'round: raft.reads.round + 1 });',
-    replace: 'round: Math.max(1, raft.reads.round) });',
-    caughtBy: trace('delayed-duplicate-read'),
   },
   {
     name: 'raft: a read before the leader knows what is committed',
@@ -407,22 +282,6 @@ export const mutations = [
     caughtBy: trace('delayed-duplicate-read'),
   },
   {
-    name: 'raft: reads hang when the member that they wait for is removed',
-    file: 'core/raft/membership.ts',
-    find: '  answerReads(raft);\n  return entry;',
-    replace: '  return entry;',
-    caughtBy: trace('read-while-voter-removed'),
-  },
-
-  // ---------------------------------------------------------------- a full disk
-  {
-    name: 'raft: a follower without room acknowledges',
-    file: 'core/raft/follower.ts',
-    find: 'const index = Math.min(same, raft.durableIndex);',
-    replace: 'const index = same;',
-    caughtBy: trace('disk-full'),
-  },
-  {
     name: 'raft: acknowledgements made before the disk refused are sent',
     file: 'core/raft/node.ts',
     find: "raft.outbox = raft.outbox.filter((message) => message.type !== 'append-accept');",
@@ -437,20 +296,6 @@ export const mutations = [
     find: '    this.#write(slot, sequence, a, b);\n    this.file.datasync();',
     replace: '    this.#write(slot, sequence, a, b);',
     caughtBy: CRASH,
-  },
-  {
-    name: 'storage: one copy of term and vote',
-    file: 'server/raft-storage/state-file.ts',
-    find: 'for (const slot of [0, 1]) this.#writeSynced(slot, this.#sequence, term, vote);',
-    replace: 'for (const slot of [0]) this.#writeSynced(slot, this.#sequence, term, vote);',
-    caughtBy: storage('one bad copy of term and vote is made good from the other; two are refused'),
-  },
-  {
-    name: 'storage: the good copy is overwritten first',
-    file: 'server/raft-storage/state-file.ts',
-    find: 'if (slots[slot]?.sequence !== hard.sequence) state.#writeSynced',
-    replace: 'state.#writeSynced',
-    caughtBy: faults('term and vote survive a crash while they are written, and one more while the damage is mended'),
   },
   {
     name: 'storage: entries are not synced',
@@ -474,13 +319,6 @@ export const mutations = [
     caughtBy: CRASH,
   },
   {
-    name: 'storage: names seen at opening are not synced',
-    file: 'server/raft-storage/raft-storage.ts',
-    find: '    disk.syncNames();\n',
-    replace: '',
-    caughtBy: faults('what a start found and built on does not vanish when the machine stops later'),
-  },
-  {
     name: 'storage: a torn record is not told by its checksum',
     file: 'server/raft-storage/record.ts',
     find: 'if (mixed(checksum(body), sequence) !== view.getUint32(at + 8, true)) return undefined;',
@@ -495,26 +333,5 @@ export const mutations = [
     find: 'const torn = last && end >= acknowledged &&',
     replace: 'const torn = last && end >= 0 &&',
     caughtBy: storage('the last record is not taken for torn when it was acknowledged'),
-  },
-  {
-    name: 'storage: what was written without room stays in the log',
-    file: 'server/raft-storage/segmented-log.ts',
-    find: 'if (error instanceof NoRoom) this.#file.truncate(before);',
-    replace: '',
-    caughtBy: faults('without room the log stays as it was, votes are still taken, and with room it goes on'),
-  },
-  {
-    name: 'storage: a failed sync is reported as want of room',
-    file: 'server/raft-storage/raft-storage.ts',
-    find: "if (error instanceof NoRoom) return 'full';",
-    replace: "if (error instanceof Error) return 'full';",
-    caughtBy: faults('a failed sync is never tried again: it is fatal, also when it says that there is no room'),
-  },
-  {
-    name: 'storage: a directory of another cluster is used',
-    file: 'server/raft-storage/directory.ts',
-    find: 'if (found.clusterId !== wanted.clusterId) {',
-    replace: 'if (found.clusterId === undefined) {',
-    caughtBy: storage('a directory of another cluster or another member is refused'),
   },
 ];

@@ -17,14 +17,6 @@ export const mutations = [
       '',
     ],
   ]),
-  ...inFile('native/dataplane/read.c', [
-    [
-      'tenant: a lease tells of all domains',
-      owner('a_lease_covers_the_shards_of_the_clients_domain_only'),
-      'streams(o, lease_places(o->client->tenant->shards));',
-      'static dp_tenant all; all.shards.count = o->worker->d->c.shards; o->client->tenant = &all; streams(o, lease_places(all.shards));',
-    ],
-  ]),
   ...inFile('native/dataplane/memory.c', [
     [
       'tenant: all regions are registered for domain 0',
@@ -40,32 +32,6 @@ export const mutations = [
       'fab_accept(conn, t->tenant, welcome, sizeof *welcome)',
       'fab_accept(conn, 0, welcome, sizeof *welcome)',
     ],
-    [
-      'tenant: one domain may take the connections of all',
-      owner('connections_of_one_domain_leave_room_for_the_others'),
-      'if (count_up(places_of(t, flags, &none), t->max_clients)) return true;',
-      'if (count_up(places_of(t, flags, &none), UINT32_MAX)) return true;',
-    ],
-  ]),
-  ...inFile('native/dataplane/connection.c', [
-    [
-      'dataplane: a client has as many connections as it makes',
-      by('dataplane_limits')('a_client_has_no_more_than_a_few_connections_and_the_newest_stay'),
-      'if (n > CONNECTIONS_OF_ONE) client_doom(oldest, FKV_END_SURPLUS);',
-      '(void)oldest;',
-    ],
-  ]),
-  // ---------------------------------------------------------------- what clients are told
-  ...inFile('core/protocol/client-map.ts', [
-    [
-      'tenant: clients are told of the shards of all domains',
-      test(
-        'core/protocol/client-map.test.ts',
-        'a client of a tenant is told of its shards, their regions and their owners, and of nothing else',
-      ),
-      'return state.shards.slice(first, first + count);',
-      'return count < 0 ? state.shards.slice(first) : state.shards;',
-    ],
   ]),
   ...inFile('server/control/control-plane.ts', [
     [
@@ -75,22 +41,10 @@ export const mutations = [
       '{ client, tenant: 0, writes }',
     ],
     [
-      'roles: clients may call what operators call',
-      control('clients make no calls, also those of the default tenant'),
-      'if (!isCaller(access)) {',
-      "if (access === 'joiner') {",
-    ],
-    [
       'roles: the ticket of a reader writes',
       control('a token says what its owner may do: calls by role, tickets that write or not'),
       "const writes = access === 'writer';",
       'const writes = true;',
-    ],
-    [
-      'tenant: a domain has as many clients as come',
-      control('a tenant has no more clients than it may have'),
-      'if (this.#host.has(tenant) >= maxClients) {',
-      'if (this.#host.has(tenant) >= Infinity) {',
     ],
   ]),
   ...inFile('server/control/peer-plane.ts', [
@@ -120,15 +74,6 @@ export const mutations = [
       'if (this.isOpen) return',
       'if (!this.#keys.some((key) => key.role === role)) return',
     ],
-    [
-      'roles: a token that was taken out of its file is good until the server starts again',
-      test(
-        'server/control/auth.test.ts',
-        'a file is read again when it has changed, each of its lines is good, and one that cannot be read leaves what was',
-      ),
-      ': new WatchedFiles([source.file], read, watch);',
-      ': { value: read() };',
-    ],
   ]),
   ...inFile('server/config/secret-file.ts', [
     [
@@ -139,21 +84,6 @@ export const mutations = [
     ],
   ]),
   ...inFile('server/config/load.ts', [
-    [
-      'roles: one token for two roles',
-      test(
-        'server/config/load.test.ts',
-        'each role has tokens of its own, from a text or a file, and one source must be meant',
-      ),
-      'if (other !== undefined && other !== of)',
-      'if (false)',
-    ],
-    [
-      'roles: several servers have no secret of their own',
-      test('server/config/load.test.ts', 'several servers that use tokens have one for themselves'),
-      '    tokens.peer === undefined &&\n',
-      '    cluster === null &&\n',
-    ],
     [
       'roles: TLS counts as access control',
       test(
@@ -170,17 +100,6 @@ export const mutations = [
       control('a token opens one tenant: its clients get its shards, a ticket for it, and what changes there'),
       'const last = this.#last.get(tenant);',
       'const last = [...this.#last.values()][0];',
-    ],
-  ]),
-  ...inFile('server/config/tenants.ts', [
-    [
-      'tenant: a server starts whatever tenants it thinks of',
-      test(
-        'server/config/tenants.test.ts',
-        'a server whose tenants are not those of the cluster does not belong to it',
-      ),
-      'if (said(given) === said(made)) return;',
-      "if (said(given) !== '') return;",
     ],
   ]),
 ];

@@ -103,27 +103,25 @@ function read(fields: Fields): RaftMessage {
     }
     case 'append-accept':
       return { type, ...envelope, index: number(fields, 'index') };
-    case 'append-reject':
-      return {
-        type,
-        ...envelope,
-        index: number(fields, 'index'),
-        hintIndex: number(fields, 'hintIndex'),
-        hintTerm: number(fields, 'hintTerm'),
-      };
+    case 'append-reject': {
+      const [index, hintIndex, hintTerm] = [
+        number(fields, 'index'),
+        number(fields, 'hintIndex'),
+        number(fields, 'hintTerm'),
+      ];
+      if (hintIndex > index || hintTerm > term) throw new Malformed('a hint at what the sender cannot have');
+      return { type, ...envelope, index, hintIndex, hintTerm };
+    }
     case 'heartbeat':
       return { type, ...envelope, commit: number(fields, 'commit'), round: number(fields, 'round') };
     case 'heartbeat-reply':
       return { type, ...envelope, round: number(fields, 'round') };
     case 'vote':
-    case 'pre-vote':
-      return {
-        type,
-        ...envelope,
-        lastIndex: number(fields, 'lastIndex'),
-        lastTerm: number(fields, 'lastTerm'),
-        transfer: boolean(fields, 'transfer'),
-      };
+    case 'pre-vote': {
+      const [lastIndex, lastTerm] = [number(fields, 'lastIndex'), number(fields, 'lastTerm')];
+      if (lastTerm >= term) throw new Malformed('a log that is not older than the election');
+      return { type, ...envelope, lastIndex, lastTerm, transfer: boolean(fields, 'transfer') };
+    }
     case 'vote-reply':
     case 'pre-vote-reply':
       return { type, ...envelope, granted: boolean(fields, 'granted') };

@@ -19,7 +19,7 @@ test('a server that answers before its disk keeps values on a disk', (t) => {
 
 const found = (whole: boolean): Found => ({ shard: 0, copy: COPY, worker: 0, whole, epoch: 1, lsn: 5, memoryBytes: 1 });
 
-/** A start of a server in a directory; undefined: with --sync always. */
+/** A start of a server in a directory; `syncMs` 0: with --sync always. */
 function begun(
   path: string,
   syncMs = 50,

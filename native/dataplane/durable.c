@@ -151,7 +151,6 @@ void durable_hurry(worker *w) { w->log->urgent = true; }
 void durable_counts_anew(shard *s) {
     if (!answers_early(s)) durable_hurry(s->w);
 }
-bool durable_answers_may_be_lost(const shard *s) { return s->durable && s->w->d->c.log.sync_ns > 0; }
 
 bool durable_reaches(shard *s, uint64_t lsn) {
     return s->w->d->c.log.sync_ns == 0 || replica_on_disk(log_of(s), durable_epoch(s)) >= lsn;

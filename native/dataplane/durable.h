@@ -58,8 +58,6 @@ bool durable_reaches(shard *s, uint64_t lsn);
 void durable_hurry(worker *w);
 /* What the copy counts by may be the disk from now on, and no longer the buffer: that goes there. */
 void durable_counts_anew(shard *s);
-/* Whether the disk need not have what was answered here, so that nobody else may have the shard when it is. */
-bool durable_answers_may_be_lost(const shard *s);
 /* By the worker, at its end: all that was answered is on the disk, unless that has failed. */
 void durable_sync_all(worker *w);
 /* Whether the log has room: OK or BUSY. */

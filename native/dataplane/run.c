@@ -18,7 +18,6 @@
 #include "connection.h"
 #include "copies.h"
 #include "derive.h"
-#include "durable.h"
 #include "op.h"
 #include "read.h"
 #include "replicate.h"
@@ -340,9 +339,8 @@ static bool is_remembered(const op *o, fkv_status s) {
  * again. */
 static bool is_too_late(const op *o, fkv_status s) {
     const shard *of = o->shard;
-    if (!of || !is_result(s) || !fkv_op_is(o->request.op, FKV_CHANGES) || !durable_answers_may_be_lost(of))
-        return false;
-    return fkv_now_ns() >= shard_right(o->worker, of);
+    if (!of || !of->durable || !is_result(s) || !fkv_op_is(o->request.op, FKV_CHANGES)) return false;
+    return o->worker->d->c.log.sync_ns > 0 && fkv_now_ns() >= shard_right(o->worker, of);
 }
 
 static void answer_followers(op *o, fkv_status s) {

@@ -173,13 +173,13 @@ export function drawSchedule(random: Random, options: ScheduleOptions): Planned[
   const plan: Planned[] = [];
   const busyUntil = Array.from({ length: options.servers }, () => 0);
   const clientBusyUntil = Array.from({ length: options.clients }, () => 0);
-  const { level = 'cache' } = options;
+  const { level = 'cache', only } = options;
   const replicated = isInTurn(level);
   const weights = weightsAt(level);
   const kinds = kindsAt(level).filter(
     (kind) =>
       (options.network || !['cut', 'mute', 'deafen', 'cut-backup-kill-owner'].includes(kind)) &&
-      options.only?.includes(kind) !== false,
+      only?.includes(kind) !== false,
   );
   if (kinds.length === 0) return plan;
   const weightOf = (kind: Fault['kind']): number => weights[kind] ?? 0;

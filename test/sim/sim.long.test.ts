@@ -54,7 +54,7 @@ const COPIES_FOUND_BY: Readonly<Record<CopyMistake, number>> = {
   'owners add copies under long leases of clients': 2,
   'owners call every copy whole': 93,
   'new owners serve before the leases that they gave have ended': 1,
-  'leaders do not wait for the leases of earlier starts': 4,
+  'leaders do not wait for the leases of earlier starts': 69,
   'owners hand over while clients rely on them': 67,
   'owners hand over what the heir may lack': 61,
   'owners go on though a handover may still come': 31,

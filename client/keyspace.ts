@@ -237,7 +237,7 @@ export class Keyspace<In, Out = In> {
    * Puts of many keys, side by side; not a transaction. Rejects when one failed, after all have ended. There may be any
    * number: items are checked, encoded and sent as there is room, and an iterable is read so, too. The first 1,024 are
    * taken over before the call returns; the bytes and objects of the others must stay as they are until it has ended.
-   * What is no item, and what an iterable throws, ends the call with that error: items before it may have been put.
+   * What is no item, or an iterable that throws, ends the call with ERR_ARGUMENT: items before it may have been put.
    */
   async putMany(items: Iterable<PutItem<In>>, options?: ReadOptions): Promise<void> {
     await guarded(() => {

@@ -33,7 +33,12 @@ async function imported(t: ExecutionContext, lies: Parameters<typeof answer>[0])
   const view = { put: (key: Buffer, value: Buffer) => Promise.resolve(void stored.set(String(key), value.length)) };
   const target = { namespace: () => ({ withCodec: () => view }) } as unknown as Parameters<typeof importFromRedis>[0];
   const address = await falseRedis(t, answer(lies));
-  const done = await importFromRedis(target, address, { namespace: 0, keep: false, skip: true, onRead: () => undefined });
+  const done = await importFromRedis(target, address, {
+    namespace: 0,
+    keep: false,
+    skip: true,
+    onRead: () => undefined,
+  });
   return { stored, lines: leftOutLines(done.leftOut), done };
 }
 

@@ -11,7 +11,7 @@ const secrets = join(directory, 'secrets');
 const all = (): string[] => readdirSync(directory, { recursive: true }).map(String).sort();
 
 test.before(async (t) => {
-  t.is((await printed(['secrets', 'init', secrets])).code, undefined);
+  t.is((await printed(['secrets', 'init', secrets, '--one-identity-for-all-servers'])).code, undefined);
 });
 
 test.serial('a name that is no plain name makes no certificate, and no file', async (t) => {

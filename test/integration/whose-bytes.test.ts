@@ -148,7 +148,7 @@ for (const transport of ['shm', 'tcp'] as const) {
     const many = await kv.getMany(keys);
     const listed: { key: string; value: Buffer }[] = [];
     for await (const { key, value } of kv.scan({ values: true })) listed.push({ key: String(key), value });
-    for (const values of [got, many, listed.map(({ value }) => value)]) transfer(values[3]!);
+    for (const value of [got[3], many[3], listed.find(({ key }) => key === 'k3')?.value]) transfer(value!);
     const still = (what: string, key: string, value: Buffer | undefined): void => {
       t.true(value?.equals(valueOf(key, lengthOf(keys.indexOf(key)))), `${what} of ${key}`);
     };

@@ -112,6 +112,8 @@ export class BatchChanges {
     let piece = take(PUTS_MAX);
     const before = this.#enter();
     let handed = before === undefined || piece === undefined ? undefined : owned(begun(piece));
+    // What goes alone begins at once: its own operations take over what the caller may use again.
+    let alone = before === undefined ? undefined : piece?.alone?.();
     if (before !== undefined) await before;
     try {
       while (piece !== undefined) {
@@ -122,7 +124,8 @@ export class BatchChanges {
             await changes.room(since, limits);
           }
         } else {
-          await piece.alone();
+          await (alone ?? piece.alone());
+          alone = undefined;
         }
         handed = undefined;
         if (pieces.done) break;

@@ -309,10 +309,9 @@ function additions(look: Look): AddedCopy[] {
     const heir = heirNamed(state, s.shard);
     const isComing = set.copies.some((c) => c.member === heir);
     const open = candidates.filter((m) => !absences.joins.rests(state, s.shard, m.id, nowMs));
-    const places =
-      heir === undefined || isComing
-        ? placeCopies(s.shard, present, open, wanted, hasRoom)
-        : open.filter((m) => m.id === heir);
+    // First where the shard is to go, unless no copy is to be begun there yet.
+    const first = isComing ? [] : open.filter((m) => m.id === heir);
+    const places = first.length > 0 ? first : placeCopies(s.shard, present, open, wanted, hasRoom);
     const next = places.find((m) => isAlive(look, m.id) && !loads.isBusy(m.id));
     if (next === undefined) continue;
     const rank = Math.min(255, 1 + Math.max(0, ...set.copies.map((c) => c.rank)));

@@ -109,3 +109,24 @@ test('joins that are called off free the places of other copies of the two serve
   }
   t.deepEqual(next(), [2, 3]);
 });
+
+test('while a server that is to have a shard cannot be given a copy of it, others are', (t) => {
+  const log = new CopyLog({ replicas: 2 }, 3);
+  const absences = new Absences();
+  const ids = [log.owner!, ...log.others];
+  const next = (): string | undefined => {
+    const leases = leasesAt(1000, { 1000: ids });
+    absences.observe(log.state, leases, 1000);
+    const command = nextCopies(log.state, leases, 1000, absences);
+    return command?.t === 'copies-add' ? command.copies[0]?.member : undefined;
+  };
+  const [a = '', b = ''] = log.others;
+  log.do({ t: 'shard-move', shard: 0, epoch: log.shard(0).epoch, to: a });
+  t.is(next(), a);
+  add(log, a);
+  callOff(log, a);
+  t.is(next(), b);
+  add(log, b);
+  callOff(log, b);
+  t.is(next(), undefined, 'neither can');
+});

@@ -12,7 +12,7 @@ import {
   type WriteOptions,
 } from '../../client/index.js';
 import type { Key } from '../../client/pending.js';
-import type { PreparedKey } from '../../native/native-client.js';
+import { PUTS_MAX, type PreparedKey } from '../../native/native-client.js';
 import type { Random } from '../support/random.js';
 import type { HeldValues } from './held.js';
 import { drawKey, isTail, keyOf, MSGPACK_NAMESPACE, type ChaosKey, type Form } from './keys.js';
@@ -92,6 +92,11 @@ export function overwriting<T>(answer: T, ...given: readonly unknown[]): T {
   return answer;
 }
 const OVERWRITTEN = 0xee;
+
+/** Of a long batch, what is the client's own when the call returns; the rest is the caller's until it has ended. */
+export function takenOver<T>(batch: readonly T[]): readonly T[] {
+  return batch.slice(0, PUTS_MAX);
+}
 
 export class Caller {
   readonly client: ClientState;

@@ -1,7 +1,7 @@
 /** The calls that change keys (calls.ts). */
 import { FarkvError, type BatchFailures, type PutItem } from '../../client/index.js';
 import type { Call } from './calls.js';
-import { flagsOf, now, overwriting, type Caller, type Written } from './caller.js';
+import { flagsOf, now, overwriting, takenOver, type Caller, type Written } from './caller.js';
 import { drawBatch, getEntry } from './calls-reads.js';
 import { keyOf, type ChaosKey, type Form } from './keys.js';
 import type { ChangeOutcome } from './record.js';
@@ -49,7 +49,7 @@ async function putMany(c: Caller, form: Form): Promise<void> {
   record.flush();
   try {
     // Also from an iterable that is no array.
-    const given = items.flatMap(({ key, value }) => [key, value]);
+    const given = takenOver(items).flatMap(({ key, value }) => [key, value]);
     await overwriting(view.putMany(c.random.below(4) === 0 ? items.values() : items, c.limits()), given);
     const end = now();
     for (const id of asked) if (id !== undefined) record.told(id, end, 'stored');
@@ -111,7 +111,7 @@ async function deleteMany(c: Caller, form: Form): Promise<void> {
   const names = keys.map((key) => c.named(key, form));
   record.flush();
   try {
-    const found = await overwriting(view.deleteMany(names, c.limits()), names);
+    const found = await overwriting(view.deleteMany(names, c.limits()), takenOver(names));
     const end = now();
     if (found > keys.length) c.wrong(via, call, `${found} of ${keys.length} keys were there`);
     const outcome = found === 0 ? 'absent' : found === keys.length ? 'deleted' : 'gone';

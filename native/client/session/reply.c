@@ -95,7 +95,9 @@ static bool refusal(uint8_t status) {
 
 /* One request less is at the owner, also if nobody here waits for it any more. */
 static void count_reply(session_owner *o, const fkv_reply *reply) {
-    if (fkv_op_is(reply->op, FKV_ASIDE) || reply->flags & FKV_REPLY_MORE || o->at_owner == 0) return;
+    if (reply->op >= FKV_OP_COUNT || fkv_op_is(reply->op, FKV_ASIDE) || reply->flags & FKV_REPLY_MORE ||
+        o->at_owner == 0)
+        return;
     if (o->at_owner-- >= o->quota) requests_wake(o);
 }
 

@@ -60,6 +60,7 @@ export class OwnerCopies {
       isOnDisk: () => false,
       recordsOf: () => [],
       diskOf: () => [],
+      lostDiskOf: () => undefined,
       holdsLease: (copy) => this.#lifeOf(copy)?.holdsLease() ?? false,
       relied: () => this.#relied(),
     });

@@ -162,6 +162,14 @@ static inline fkv_status node_requires(int s, uint64_t id, uint64_t *lsn) {
     free(c.result);
     return status;
 }
+/* Under load the copy may lag, or be without its link, for a moment: the server asks again. */
+static inline uint64_t node_requires_in_time(int s, int copy) {
+    uint64_t lsn, until = fkv_now_ns() + check_patience_ms() * 1000000u;
+    fkv_status status;
+    while ((status = node_requires(s, id_of(copy), &lsn)) == FKV_BUSY) CHECK(fkv_now_ns() < until);
+    CHECK_EQ(status, FKV_OK);
+    return lsn;
+}
 static inline fkv_status node_keeps_base(int s) {
     rig_call c;
     rig_call_init(&c);
@@ -212,10 +220,9 @@ static inline void node_copies(int s, int owner) {
 }
 /* From nothing to a copy in sync beside those that there are. */
 static inline uint64_t node_joins(int s, int owner, uint32_t others, uint32_t config) {
-    uint64_t lsn;
     node_copies(s, owner);
     node_expects(owner, s, DATAPLANE_COPY_JOINED);
-    CHECK_EQ(node_requires(owner, id_of(s), &lsn), FKV_OK);
+    uint64_t lsn = node_requires_in_time(owner, s);
     CHECK_EQ(node_configures(owner, others | 1u << s, config, 1), FKV_OK);
     return lsn;
 }

@@ -37,6 +37,8 @@ export interface Processes {
   recordsOf: (shard: number, copy: Copy) => readonly Rec[];
   /** What is certain to be on the disk of a copy. */
   diskOf: (shard: number, copy: Copy) => readonly Rec[];
+  /** What the disk of a copy had when it was lost, if it was. */
+  lostDiskOf: (copy: Copy) => readonly Rec[] | undefined;
   /** The process of the copy runs, and holds a lease of the leader. */
   holdsLease: (copy: Copy) => boolean;
   relied: () => Iterable<Relied>;
@@ -129,7 +131,8 @@ export class CopyCheck {
     const own = was.copies.find((c) => c.member === owner && isWhole(c));
     const isGone = was.copies.some((c) => isWhole(c) && !stays.has(c.id));
     if (!isGone || own === undefined || policyOf(state, shard).level !== 'durable') return;
-    if (!startsWith(this.world.diskOf(shard, own), this.#seen[shard] ?? []))
+    // A disk that is lost while the proposal is under way had it.
+    if (!startsWith(this.world.lostDiskOf(own) ?? this.world.diskOf(shard, own), this.#seen[shard] ?? []))
       this.#wrong('removed', shard, `what was seen is not on the disk of ${owner}`);
   }
 
@@ -145,12 +148,12 @@ export class CopyCheck {
     const heir = was.copies.find((c) => c.id === id && (isBack || isMarked(c)));
     const seen = this.#seen[shard];
     if (heir === undefined || seen === undefined) return;
-    const has = (copy: Copy): number => {
-      const log = this.world.recordsOf(shard, copy);
+    const has = (copy: Copy, log = this.world.recordsOf(shard, copy)): number => {
       const at = seen.findIndex((rec, i) => rec.number !== log[i]?.number);
       return at < 0 ? seen.length : at;
     };
-    const kept = has(heir);
+    // That its disk is lost by now is another fault: it was the longest when it was chosen.
+    const kept = has(heir, this.world.lostDiskOf(heir));
     for (const copy of was.copies.filter(isWhole)) {
       if (kept < seen.length && !this.#crashed.has(copy.id ?? ''))
         this.#wrong('lost', shard, `copy ${copy.id ?? ''} never crashed, and ${heir.id ?? ''} leads with less`);

@@ -60,6 +60,8 @@ export class CopiesWorld {
   /** Contents that clients may still read though their server has let go of them. */
   #left: { readonly relied: Relied; readonly untilMs: number }[] = [];
   readonly #waiting: Waiting[] = [];
+  /** By copy: what was on a disk that is lost. */
+  readonly #lostDisks = new Map<string, readonly Rec[]>();
   /** Pairs of servers whose data planes do not reach each other. */
   readonly #cuts = new Set<string>();
   #inTerm: InTerm[] = [];
@@ -118,6 +120,7 @@ export class CopiesWorld {
         const disk = server?.alive === true ? server.tables.get(shard)?.disk : server?.disks.get(shard);
         return disk?.id === copy.id ? (disk?.log ?? []) : [];
       },
+      lostDiskOf: (copy) => this.#lostDisks.get(copy.id ?? ''),
       // One that began after the leader had decided came too late.
       holdsLease: (copy) => {
         const server = this.#process(copy);
@@ -412,9 +415,10 @@ export class CopiesWorld {
     for (const server of this.#servers) {
       if (server.alive) server.end();
       // A disk may be lost with it.
-      const [shard] = server.disks.keys();
-      if (shard === undefined || this.#random.below(12) > 0) continue;
-      this.#check.crashed(server.disks.get(shard)?.id ?? '');
+      const [[shard, disk] = []] = server.disks;
+      if (shard === undefined || disk === undefined || this.#random.below(12) > 0) continue;
+      this.#check.crashed(disk.id);
+      this.#lostDisks.set(disk.id, disk.log);
       server.disks.delete(shard);
     }
   }

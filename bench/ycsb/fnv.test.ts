@@ -59,7 +59,7 @@ test('fnvModulo is the remainder of the hash', (t) => {
   const random = new Random(3);
   for (let i = 0; i < 20_000; i++) {
     const value = random.below(10_000_000_001);
-    const modulus = 1 + random.below(i % 2 === 0 ? 1000 : 2 ** 31);
+    const modulus = 1 + random.below(i % 2 === 0 ? 1000 : 2 ** (i % 3 === 0 ? 37 : 31));
     t.is(fnvModulo(value, modulus), Number(reference(BigInt(value)) % BigInt(modulus)));
   }
 });

@@ -39,7 +39,7 @@ export function fnvHash64(value: number): void {
   hashed.low = low;
 }
 
-/** fnvHash64(value) % modulus, as Java's `%` on longs; modulus is an integer from 1 to 2^32. */
+/** fnvHash64(value) % modulus, as Java's `%` on longs; modulus is an integer from 1 to 2^37. */
 export function fnvModulo(value: number, modulus: number): number {
   fnvHash64(value);
   const minimum = hashed.high === 0x80000000;

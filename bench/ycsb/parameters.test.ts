@@ -19,6 +19,15 @@ test("YCSB's defaults", (t) => {
   t.is(p.measurementInterval, 'op');
 });
 
+test('there may be more records than a run counts', (t) => {
+  const { recordCount, insertStart, insertCount } = parse({ recordcount: '3000000000', insertstart: '2999999000' });
+  t.deepEqual([recordCount, insertStart, insertCount], [3e9, 2_999_999_000, 1000]);
+  t.is(parse({ recordcount: '100000000000' }).insertCount, 1e11);
+  t.throws(() => parse({ recordcount: '3000000000', requestdistribution: 'sequential' }), {
+    message: /sequential goes over at most 2147483647 records/,
+  });
+});
+
 test('insertcount is what recordcount leaves from insertstart on', (t) => {
   t.is(parse({ recordcount: '1000', insertstart: '400' }).insertCount, 600);
   t.throws(() => parse({ recordcount: '1000', insertstart: '400', insertcount: '700' }), {

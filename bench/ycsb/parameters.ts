@@ -53,7 +53,10 @@ export interface Parameters {
   readonly seed: number;
 }
 
-const LIMIT = 2 ** 31 - 1;
+/** Of what a run counts. */
+export const LIMIT = 2 ** 31 - 1;
+/** As far as fnvModulo goes. */
+const RECORDS_MAX = 2 ** 37;
 
 /** Known to YCSB and harmless to accept: they concern what this runner has not (scans, the JVM, other exporters). */
 const ACCEPTED = new Set([
@@ -138,8 +141,8 @@ export function parseParameters(
   onStrange: (names: readonly string[]) => void = () => undefined,
 ): Parameters {
   const read = new Reader(properties);
-  const recordCount = read.integer('recordcount', 0, 0, LIMIT);
-  const insertStart = read.integer('insertstart', 0, 0, LIMIT);
+  const recordCount = read.integer('recordcount', 0, 0, RECORDS_MAX);
+  const insertStart = read.integer('insertstart', 0, 0, RECORDS_MAX);
   const percentiles = read.text('hdrhistogram.percentiles', '50,95,99').split(',').map(Number);
   if (!percentiles.every((p) => p >= 0 && p <= 100)) {
     throw new FarkvError(
@@ -151,7 +154,7 @@ export function parseParameters(
     recordCount,
     operationCount: read.integer('operationcount', 0, 0, Number.MAX_SAFE_INTEGER),
     insertStart,
-    insertCount: read.integer('insertcount', Math.max(0, recordCount - insertStart), 0, LIMIT),
+    insertCount: read.integer('insertcount', Math.max(0, recordCount - insertStart), 0, RECORDS_MAX),
     fieldCount: read.integer('fieldcount', 10, 1, 10_000),
     fieldLength: read.integer('fieldlength', 100, 1, 64 << 20),
     minFieldLength: read.integer('minfieldlength', 1, 1, 64 << 20),
@@ -211,6 +214,8 @@ function checkTogether(p: Parameters): void {
       `recordcount=${p.recordCount} must be at least insertstart + insertcount = ${p.insertStart + p.insertCount}`,
     );
   }
+  if (p.requestDistribution === 'sequential' && p.insertCount > LIMIT)
+    throw bad(`requestdistribution=sequential goes over at most ${LIMIT} records, and insertcount=${p.insertCount}`);
   if (p.minFieldLength > p.fieldLength)
     throw bad(`minfieldlength=${p.minFieldLength} is above fieldlength=${p.fieldLength}`);
   if (p.dataIntegrity && p.fieldLengthDistribution !== 'constant') {

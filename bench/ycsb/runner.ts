@@ -15,7 +15,7 @@ import type { Facts } from './databases/database.js';
 import { parseLengthHistogram, type LengthHistogram } from './generators/histogram.js';
 import { SequentialGenerator, SharedCounter } from './generators/shared-counter.js';
 import { Measurements, type SeriesSnapshot } from './measurements.js';
-import { parseParameters, type Parameters } from './parameters.js';
+import { LIMIT, parseParameters, type Parameters } from './parameters.js';
 import type { Properties } from './properties.js';
 import { allocateSignals, Signals, type GcFacts, type ThreadMessage, type ThreadTask } from './protocol.js';
 import { reportSeries, type RunReport } from './report.js';
@@ -277,7 +277,13 @@ export function joinFacts(all: readonly Facts[]): Record<string, string | number
 
 function refuse(options: RunOptions, p: Parameters): void {
   if (p.recordCount === 0) throw new FarkvError('ERR_CONFIG', 'property recordcount is missing');
-  if (options.phase === 'load') return;
+  if (options.phase === 'load') {
+    if (p.insertCount <= LIMIT) return;
+    throw new FarkvError(
+      'ERR_CONFIG',
+      `one load inserts at most ${LIMIT} records, and insertcount=${p.insertCount}: load them in parts, by insertstart and insertcount`,
+    );
+  }
   if (p.proportions.SCAN > 0) {
     throw new FarkvError(
       'ERR_UNSUPPORTED',

@@ -171,6 +171,14 @@ test('a shared counter shows a number only when all below are acknowledged', (t)
   );
 });
 
+test('a shared counter begins above 2^32, too', (t) => {
+  const counter = new SharedCounter(SharedCounter.allocate(5e9));
+  t.is(counter.newest(), 5e9 - 1);
+  t.is(counter.next(), 5e9);
+  counter.acknowledge(5e9);
+  t.is(counter.newest(), 5e9);
+});
+
 test('a sequence goes round and is shared', (t) => {
   const memory = SequentialGenerator.allocate();
   const a = new SequentialGenerator(memory, 5, 7);

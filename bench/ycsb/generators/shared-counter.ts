@@ -3,41 +3,45 @@
  * ended, and `newest` is the highest number below which every one is acknowledged, so that no thread reads a record
  * that is not yet there.
  *
- * Memory: word 0 the next number, word 1 `newest`, word 2 a lock; then one byte for each of the last 2^20 numbers.
- * Invariant: at most WINDOW numbers are handed out and not acknowledged; one more is a broken invariant and throws.
+ * Memory: the first number, as a double; word 0 how many were handed out, word 1 `newest`, from the first number on,
+ * word 2 a lock; then one byte for each of the last 2^20 numbers.
+ * Invariant: at most WINDOW numbers are handed out and not acknowledged; one more is a broken invariant and throws. At
+ * most 2^31 - 1 are handed out.
  */
 import type { Generator } from './generator.js';
 
 const WINDOW = 1 << 20;
-const HEADER_BYTES = 16;
+const FIRST_BYTES = 8;
+const HEADER_BYTES = 24;
 
 export class SharedCounter implements Generator {
+  readonly #first: number;
   readonly #words: Int32Array;
   readonly #window: Uint8Array;
 
   static allocate(start: number): SharedArrayBuffer {
     const memory = new SharedArrayBuffer(HEADER_BYTES + WINDOW);
-    const words = new Int32Array(memory, 0, 3);
-    words[0] = start;
-    words[1] = start - 1;
+    new Float64Array(memory, 0, 1)[0] = start;
+    new Int32Array(memory, FIRST_BYTES, 3)[1] = -1;
     return memory;
   }
 
   constructor(memory: SharedArrayBuffer) {
-    this.#words = new Int32Array(memory, 0, 3);
+    this.#first = new Float64Array(memory, 0, 1)[0] ?? 0;
+    this.#words = new Int32Array(memory, FIRST_BYTES, 3);
     this.#window = new Uint8Array(memory, HEADER_BYTES);
   }
 
   next(): number {
-    return Atomics.add(this.#words, 0, 1);
+    return this.#first + Atomics.add(this.#words, 0, 1);
   }
 
   newest(): number {
-    return Atomics.load(this.#words, 1);
+    return this.#first + Atomics.load(this.#words, 1);
   }
 
   acknowledge(value: number): void {
-    const slot = value & (WINDOW - 1);
+    const slot = (value - this.#first) & (WINDOW - 1);
     if (Atomics.exchange(this.#window, slot, 1) === 1) throw new Error('too many inserts are not yet acknowledged');
     // Who holds the lock moves the limit; who finds it taken leaves that to the holder, or to the next acknowledgement.
     if (Atomics.compareExchange(this.#words, 2, 0, 1) !== 0) return;

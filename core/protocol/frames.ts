@@ -2,7 +2,7 @@
  * checkFrame: from a decoded value to a Frame of messages.ts, or ERR_PROTOCOL. Unknown fields are dropped; an unknown
  * kind of frame is refused, because the version that both ends agreed on in the hello has none.
  */
-import { FarkvError, type ErrorCode } from '../errors.js';
+import { ERROR_CODES, FarkvError, type ErrorCode } from '../errors.js';
 import { checkMember, checkShard, memberId, MEMBERS_MAX, SHARDS_MAX } from '../metadata/check-state.js';
 import {
   anything,
@@ -24,42 +24,11 @@ import {
 } from './check.js';
 import type { Answer, Call, ClientMap, Frame, Hello, MapPush, Ping, Pong, RaftFrame, Welcome } from './messages.js';
 
-const codes: Readonly<Record<ErrorCode, true>> = {
-  ERR_KEY_INVALID: true,
-  ERR_VALUE_TOO_LARGE: true,
-  ERR_TABLE_FULL: true,
-  ERR_TOO_FEW_COPIES: true,
-  ERR_NOT_INTEGER: true,
-  ERR_BUSY: true,
-  ERR_NOT_OWNER: true,
-  ERR_SHARD_UNAVAILABLE: true,
-  ERR_INDETERMINATE: true,
-  ERR_UNAUTHORIZED: true,
-  ERR_PROTOCOL_VERSION: true,
-  ERR_PROTOCOL: true,
-  ERR_TIMEOUT: true,
-  ERR_DISCONNECTED: true,
-  ERR_REMOTE_ACCESS: true,
-  ERR_CORRUPT: true,
-  ERR_CODEC: true,
-  ERR_ABORTED: true,
-  ERR_CLOSED: true,
-  ERR_NO_MEMORY: true,
-  ERR_BUFFER_TOO_SMALL: true,
-  ERR_UNSUPPORTED: true,
-  ERR_ADDRESS_IN_USE: true,
-  ERR_ADDRESS_INVALID: true,
-  ERR_CONFIG: true,
-  ERR_ARGUMENT: true,
-  ERR_DATA_DIR: true,
-  ERR_NO_LEADER: true,
-  ERR_ADDON: true,
-  ERR_INTERNAL: true,
-};
+const codes: ReadonlySet<unknown> = new Set(ERROR_CODES);
 
 /** A code of a later version is an internal error to this one: the message still says what happened. */
 export function knownCode(value: unknown): ErrorCode {
-  return typeof value === 'string' && Object.hasOwn(codes, value) ? (value as ErrorCode) : 'ERR_INTERNAL';
+  return codes.has(value) ? (value as ErrorCode) : 'ERR_INTERNAL';
 }
 
 /** '' before the cluster has its id. */

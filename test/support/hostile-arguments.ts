@@ -1,6 +1,7 @@
 /** What a program in JavaScript may pass by mistake, or to see what happens: nothing in the SDK's types allows it. */
 import { types } from 'node:util';
-import { FarkvError, type ErrorCode } from '../../client/index.js';
+import { FarkvError } from '../../client/index.js';
+import { knownCode } from '../../core/protocol/frames.js';
 
 /** Thrown by whatever is hostile, so that it can be told from errors of farkv's. */
 export class Hostile extends Error {
@@ -129,40 +130,6 @@ export const HOSTILE: readonly (readonly [name: string, make: () => unknown])[] 
   ['an iterator of nothing', () => ({ [Symbol.iterator]: () => ({ next: fail }) })],
 ];
 
-/** All codes; the compiler sees that none is missing. */
-const CODES: Readonly<Record<ErrorCode, true>> = {
-  ERR_KEY_INVALID: true,
-  ERR_VALUE_TOO_LARGE: true,
-  ERR_TABLE_FULL: true,
-  ERR_TOO_FEW_COPIES: true,
-  ERR_NOT_INTEGER: true,
-  ERR_BUSY: true,
-  ERR_NOT_OWNER: true,
-  ERR_SHARD_UNAVAILABLE: true,
-  ERR_INDETERMINATE: true,
-  ERR_UNAUTHORIZED: true,
-  ERR_PROTOCOL_VERSION: true,
-  ERR_PROTOCOL: true,
-  ERR_TIMEOUT: true,
-  ERR_DISCONNECTED: true,
-  ERR_REMOTE_ACCESS: true,
-  ERR_CORRUPT: true,
-  ERR_CODEC: true,
-  ERR_ABORTED: true,
-  ERR_CLOSED: true,
-  ERR_NO_MEMORY: true,
-  ERR_BUFFER_TOO_SMALL: true,
-  ERR_UNSUPPORTED: true,
-  ERR_ADDRESS_IN_USE: true,
-  ERR_ADDRESS_INVALID: true,
-  ERR_CONFIG: true,
-  ERR_ARGUMENT: true,
-  ERR_DATA_DIR: true,
-  ERR_NO_LEADER: true,
-  ERR_ADDON: true,
-  ERR_INTERNAL: true,
-};
-
 /** What is wrong with how a call ended; undefined: it was answered, or failed as calls do. */
 export async function wrongEnd(call: () => unknown): Promise<string | undefined> {
   try {
@@ -171,9 +138,7 @@ export async function wrongEnd(call: () => unknown): Promise<string | undefined>
   } catch (error) {
     if (!types.isNativeError(error)) return `${typeof error} that is no error`;
     if (!(error instanceof FarkvError)) return String(error.stack);
-    return Object.hasOwn(CODES, error.code) && error.code !== 'ERR_INTERNAL'
-      ? undefined
-      : `${error.code}: ${error.message}`;
+    return knownCode(error.code) === 'ERR_INTERNAL' ? `${error.code}: ${error.message}` : undefined;
   }
 }
 

@@ -253,6 +253,29 @@ test('what waits for room is not changed by what the caller does to its buffers 
   );
 });
 
+test('changes that go alone behind another batch are not changed by what the caller does after the call', async (t) => {
+  const { kv, native, settle } = setup({ direct: false, maxOutstanding: 1 });
+  native.maxOutstanding = 1;
+  const first = kv.putMany(['a', 'b', 'c'].map((key) => ({ key, value: `before ${key}` })));
+  const buffers = ['expires', 'in time', 'signal', 'by signal'].map((text) => Buffer.from(text));
+  const [expires, inTime, signal, bySignal] = buffers as [Buffer, Buffer, Buffer, Buffer];
+  const ends = Promise.all([
+    kv.putMany([{ key: expires, value: inTime, ttlMs: 3_600_000 }]),
+    kv.putMany([{ key: signal, value: bySignal }], { signal: new AbortController().signal }),
+  ]);
+  for (const buffer of buffers) buffer.fill('?');
+  while (native.outstanding.length > 0) await settle();
+  await Promise.all([first, ends]);
+  const stored = Object.fromEntries([...native.entries].map(([name, entry]) => [name, text(Buffer.from(entry.value))]));
+  t.deepEqual(stored, {
+    '0/a': 'before a',
+    '0/b': 'before b',
+    '0/c': 'before c',
+    '0/expires': 'in time',
+    '0/signal': 'by signal',
+  });
+});
+
 test('keys of a batch that waits for its first place are not changed by what the caller does to them after the call', async (t) => {
   const { kv, native, settle } = setup({ direct: false, maxOutstanding: 1 });
   native.maxOutstanding = 1;

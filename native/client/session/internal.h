@@ -117,6 +117,8 @@ struct session {
     session_config config;
     session_hooks hooks;
     session_queue queue[FAB_PROVIDER_COUNT]; /* by provider; domain NULL: not opened */
+    fab_cq *open_cq[FAB_PROVIDER_COUNT];     /* those of `queue`, in the order in which they were opened */
+    uint32_t open_cqs;
     fkv_list owners;
     fkv_list dropping; /* owners whose connection goes when the batch at hand is done */
     fkv_list pushing;  /* owners whose queue is to be sent by the next flush */

@@ -186,18 +186,19 @@ static void entry_came(table *t, const fkv_extent *e, uint32_t cls) {
     if (expiry < t->expiry_floor_ms) t->expiry_floor_ms = expiry;
     if (expiry < t->pass_floor_ms) t->pass_floor_ms = expiry;
 }
-/* An entry comes or goes. */
-static void digest_changes(table *t, uint64_t hash, const fkv_extent *e) {
-    if (fkv_extent_expiry(e->expiry_space)) return;
-    uint64_t word = table_digest_word(hash, e->version);
+/* What an entry adds to the digest: nothing when it expires. */
+static uint64_t part_of_digest(uint64_t hash, const fkv_extent *e) {
+    return fkv_extent_expiry(e->expiry_space) ? 0 : table_digest_word(hash, e->version);
+}
+/* `word`: the parts of the entry that comes and of the one that goes, XORed. */
+static void digest_changes(table *t, uint64_t hash, uint64_t word) {
     t->digest ^= word;
     if (t->scrub.order && table_order_of(hash) < t->scrub.order) t->scrub.digest ^= word;
 }
 
-static void old_to_quarantine(table *t, const prepared *p) {
+static void old_to_quarantine(table *t, const prepared *p, const fkv_extent *old) {
     uint32_t cls = fkv_slot_class(p->old_word);
-    digest_changes(t, p->hash, extent_of(t, p->old_word));
-    table_entry_gone(t, extent_of(t, p->old_word), cls);
+    table_entry_gone(t, old, cls);
     t->quarantine_reserved -= class_bytes(cls);
     table_quarantine_extent(t, fkv_slot_location(p->old_word), cls);
 }
@@ -206,9 +207,11 @@ void table_commit(table *t, const table_prepared *done) {
     prepared *p = table_prepared_get(t, done->handle);
     uint64_t *slot = table_index_slot(t, p->hash, p->kept_word ? p->kept_word : p->old_word);
     fkv_assert(slot);
-    if (p->old_word) {
-        fkv_assert(extent_of(t, p->old_word)->state == FKV_EXTENT_LIVE);
-        set_state(extent_of(t, p->old_word), FKV_EXTENT_DEAD);
+    fkv_extent *old = p->old_word ? extent_of(t, p->old_word) : NULL;
+    uint64_t digest = 0;
+    if (old) {
+        fkv_assert(old->state == FKV_EXTENT_LIVE);
+        set_state(old, FKV_EXTENT_DEAD);
     }
     fkv_publish_word(slot, p->new_word);
     if (p->new_word) {
@@ -218,10 +221,14 @@ void table_commit(table *t, const table_prepared *done) {
         uint32_t cls = fkv_slot_class(p->new_word);
         t->prepared_bytes -= class_bytes(cls);
         entry_came(t, e, cls);
-        digest_changes(t, p->hash, e);
+        digest = part_of_digest(p->hash, e);
         table_quarantine_unplace(t, cls);
     }
-    if (p->old_word) old_to_quarantine(t, p);
+    if (old) {
+        digest ^= part_of_digest(p->hash, old);
+        old_to_quarantine(t, p, old);
+    }
+    digest_changes(t, p->hash, digest);
     uint64_t hash = p->hash;
     bool removed = p->new_word == 0;
     table_prepared_remove(t, p);

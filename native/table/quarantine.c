@@ -24,9 +24,8 @@ static delay_queue *queue_of(table *t, uint32_t cls) {
     return &t->delay[bytes <= 64 << 10 ? 0 : bytes <= 2 << 20 ? 1 : 2];
 }
 
-static bool make_room(delay_queue *q, uint64_t items) {
-    uint64_t needed = q->tail - q->head + q->reserved + items, capacity = q->capacity ? q->capacity : 64;
-    if (needed <= q->capacity) return true;
+static bool grow(delay_queue *q, uint64_t needed) {
+    uint64_t capacity = q->capacity ? q->capacity : 64;
     while (capacity < needed) capacity *= 2;
     uint64_t *more = malloc(capacity * sizeof *more);
     if (!more) return false;
@@ -35,6 +34,10 @@ static bool make_room(delay_queue *q, uint64_t items) {
     q->items = more;
     q->capacity = capacity;
     return true;
+}
+static bool make_room(delay_queue *q, uint64_t items) {
+    uint64_t needed = q->tail - q->head + q->reserved + items;
+    return needed <= q->capacity || grow(q, needed);
 }
 static void push(delay_queue *q, uint64_t item) { q->items[q->tail++ & (q->capacity - 1)] = item; }
 

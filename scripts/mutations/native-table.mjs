@@ -21,8 +21,8 @@ export const mutations = [
     [
       'table: LIVE before DEAD',
       order('a_replacement_kills_the_old_extent_then_stores_the_slot_then_takes_effect'),
-      '        set_state(extent_of(t, p->old_word), FKV_EXTENT_DEAD);\n    }\n    fkv_publish_word(slot, p->new_word);',
-      '    }\n    fkv_publish_word(slot, p->new_word);\n    if (p->old_word) set_state(extent_of(t, p->old_word), FKV_EXTENT_DEAD);',
+      '        set_state(old, FKV_EXTENT_DEAD);\n    }\n    fkv_publish_word(slot, p->new_word);',
+      '    }\n    fkv_publish_word(slot, p->new_word);\n    if (old) set_state(old, FKV_EXTENT_DEAD);',
     ],
     [
       'table: LIVE before the slot',

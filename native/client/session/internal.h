@@ -117,6 +117,8 @@ struct session {
     session_config config;
     session_hooks hooks;
     session_queue queue[FAB_PROVIDER_COUNT]; /* by provider; domain NULL: not opened */
+    fab_cq *open_cq[FAB_PROVIDER_COUNT];     /* those of `queue`, in the order in which they were opened */
+    uint32_t open_cqs;
     fkv_list owners;
     fkv_list dropping; /* owners whose connection goes when the batch at hand is done */
     fkv_list pushing;  /* owners whose queue is to be sent by the next flush */
@@ -178,6 +180,10 @@ void shard_not_owner(session *s, session_owner *o, uint32_t shard);
 /* absent.c */
 void absent_init(session *s);
 void absent_look(session *s); /* soon: ends what waits for absent shards */
+/* session_absent, at once where somebody answers for the shard */
+static inline bool shard_absent(session *s, uint32_t shard) {
+    return s->shard[shard].down_ns && session_absent(s, shard);
+}
 /* the owner refuses; true: and has not answered for long enough */
 bool absent_refused(session *s, uint32_t shard);
 void shard_down(session *s, uint32_t shard);

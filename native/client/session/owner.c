@@ -404,6 +404,8 @@ static void open_queues(session *s, const session_owner_config *c) {
             s->queue[p].domain = NULL;
         else if (fab_cq_create(s->queue[p].domain, &s->queue[p].cq) != 0)
             s->queue[p].cq = NULL;
+        else
+            s->open_cq[s->open_cqs++] = s->queue[p].cq;
     }
 }
 

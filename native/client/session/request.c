@@ -80,8 +80,10 @@ void request_free(request *r) {
 
 /* ---- a new request ---- */
 
-static uint32_t inline_max(const session_owner *o) {
-    return o && o->state == OWNER_UP ? fab_max_message(o->conn) : MESSAGE_DEFAULT;
+/* Whether a message of so many bytes is too long for the connection; every connection takes FKV_MESSAGE_MIN. */
+static bool too_long(size_t bytes, const session_owner *o) {
+    if (bytes <= FKV_MESSAGE_MIN) return false;
+    return bytes > (o && o->state == OWNER_UP ? fab_max_message(o->conn) : MESSAGE_DEFAULT);
 }
 
 /* Moves the value, which lies behind the key in the message or at `value`, to registered memory. */
@@ -110,7 +112,7 @@ static fkv_status fill(request *r, const session_ask *a, session_owner *o) {
                              .space = a->space };
     size_t fixed = sizeof r->head + a->key_bytes;
     size_t bytes = fixed + (valued ? a->value_bytes : 0);
-    bool large = bytes > inline_max(o);
+    bool large = too_long(bytes, o);
     if (large && !may_rendezvous(a->op)) return FKV_VALUE_TOO_LARGE;
     size_t room = large ? fixed + sizeof(fkv_rendezvous) : bytes;
     r->message = room <= sizeof r->room ? r->room : malloc(room);
@@ -134,7 +136,7 @@ fkv_status request_start(session *s, const session_ask *a, session_owner *pinned
     uint16_t traits = fkv_op_traits(a->op);
     if (a->value_bytes > FKV_APPEND_MAX && is_too_large(traits, a->value_bytes)) return FKV_VALUE_TOO_LARGE;
     if (s->closing) return FKV_CLOSED;
-    if (!(traits & FKV_ASIDE) && session_absent(s, a->shard)) return FKV_SHARD_CLOSED;
+    if (!(traits & FKV_ASIDE) && shard_absent(s, a->shard)) return FKV_SHARD_CLOSED;
     if (s->free_count <= (traits & FKV_ASIDE ? 0 : s->reserved)) return FKV_BUSY;
     if (list_empty(&s->free)) more_places(s);
     request *r = LIST_OF(s->free.next, request, link);
@@ -177,7 +179,7 @@ void request_queue(request *r, bool first) {
     else
         list_push(queue, &r->link);
     if (o) requests_wake(o);
-    if (session_absent(s, r->head.shard)) absent_look(s);
+    if (shard_absent(s, r->head.shard)) absent_look(s);
 }
 
 void requests_wake(session_owner *o) {
@@ -206,7 +208,7 @@ void request_delay(request *r, fkv_status why) {
 /* ---- sending ---- */
 
 static fkv_status prepare_message(request *r, session_owner *o) {
-    if (!r->memory && r->message_bytes > fab_max_message(o->conn)) {
+    if (!r->memory && too_long(r->message_bytes, o)) {
         if (!may_rendezvous(r->head.op))
             return fkv_op_is(r->head.op, FKV_VALUED) ? FKV_VALUE_TOO_LARGE : FKV_BAD_REQUEST;
         fkv_status s = use_rendezvous(r, r->message + sizeof r->head + r->head.key_bytes);

@@ -127,10 +127,10 @@ int session_poll(session *s) {
     if (s->polling) return 0;
     int total = 0;
     s->polling = true;
-    for (int p = 0; p < FAB_PROVIDER_COUNT; p++) {
-        for (int round = 0; s->queue[p].cq && round < ROUNDS; round++) {
+    for (uint32_t q = 0; q < s->open_cqs; q++) {
+        for (int round = 0; round < ROUNDS; round++) {
             fab_wc wc[BATCH];
-            int n = fab_poll(s->queue[p].cq, wc, BATCH);
+            int n = fab_poll(s->open_cq[q], wc, BATCH);
             for (int i = 0; i < n; i++) hand_out(s, &wc[i]);
             if (n > 0) s->hooks.polled(s->hooks.ctx);
             total += n > 0 ? n : 0;
@@ -145,9 +145,7 @@ int session_poll(session *s) {
 
 void session_flush(session *s) {
     while (!list_empty(&s->pushing)) requests_push(LIST_OF(s->pushing.next, session_owner, pushing));
-    for (int p = 0; p < FAB_PROVIDER_COUNT; p++) {
-        if (s->queue[p].cq) fab_flush(s->queue[p].cq);
-    }
+    for (uint32_t q = 0; q < s->open_cqs; q++) fab_flush(s->open_cq[q]);
 }
 
 uint64_t session_tick(session *s) {
@@ -159,12 +157,8 @@ uint64_t session_tick(session *s) {
 uint64_t session_next_tick(const session *s) { return timers_next_ns(&s->timers); }
 
 int session_queues(session *s, fab_cq **out, int max) {
-    int n = 0;
-    for (int p = 0; p < FAB_PROVIDER_COUNT; p++) {
-        if (!s->queue[p].cq) continue;
-        if (n < max) out[n] = s->queue[p].cq;
-        n++;
-    }
+    int n = (int)s->open_cqs;
+    for (int i = 0; i < n && i < max; i++) out[i] = s->open_cq[i];
     return n;
 }
 

@@ -22,8 +22,7 @@ static void place(timers *w, timer_node *t) {
     w->bits[t->slot / 64] |= 1ull << t->slot % 64;
 }
 
-void timer_clear(timers *w, timer_node *t) {
-    if (!t->armed) return;
+void timer_take_out(timers *w, timer_node *t) {
     t->armed = false;
     list_remove(&t->link);
     if (list_empty(&w->slot[t->slot])) w->bits[t->slot / 64] &= ~(1ull << t->slot % 64);

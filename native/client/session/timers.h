@@ -31,7 +31,10 @@ typedef struct timers {
 void timers_init(timers *w, uint64_t now_ns);
 void timer_init(timer_node *t, void (*fire)(timer_node *t));
 void timer_set(timers *w, timer_node *t, uint64_t at_ns); /* moves it when it is armed */
-void timer_clear(timers *w, timer_node *t);
+void timer_take_out(timers *w, timer_node *t);            /* one that is armed */
+static inline void timer_clear(timers *w, timer_node *t) {
+    if (t->armed) timer_take_out(w, t);
+}
 void timers_run(timers *w, uint64_t now_ns);
 /* When timers_run() should be called next: never later than the earliest timer is due. UINT64_MAX: no timer is armed.
  * */

@@ -18,7 +18,7 @@ import type { ClusterStatus } from '../server/status.js';
 const CLI = fileURLToPath(new URL('../server/cli/main.js', import.meta.url));
 const READY_MS = 60_000;
 const STOP_MS = 10_000;
-const STATUS_MS = 10_000;
+const STATUS_MS = 60_000;
 /** A busy machine makes copies slowly. */
 const COPIES_MS = 120_000;
 

@@ -28,42 +28,60 @@ export function allCopied({ shards }: ClusterStatus): boolean {
   );
 }
 
+export interface KillOptions {
+  readonly transport: TransportChoice;
+  /** How long an operation may wait for the next owner. */
+  readonly patienceMs: number;
+  readonly signal: AbortSignal;
+}
+
 /** Records that are read at a time. */
 const PART = 1000;
 
 /** Kills the last server. The records are those that YCSB has loaded. */
 export async function killOne(
   cluster: DemoCluster,
-  transport: TransportChoice,
+  { transport, patienceMs, signal }: KillOptions,
   records: number,
-  signal: AbortSignal,
 ): Promise<AfterKill> {
   const unlessAborted = (): void => {
     if (signal.aborted) throw new FarkvError('ERR_ABORTED', 'interrupted');
   };
-  const { shards } = await cluster.until(allCopied);
   const { id } = cluster.last;
   const names = new KeyNames(false, 1, records);
-  await using client = await connect({ servers: cluster.addresses, transport, signal });
+  await using client = await connect({
+    servers: cluster.addresses,
+    transport,
+    timeoutMs: patienceMs,
+    unavailableAfterMs: patienceMs,
+    connectTimeoutMs: patienceMs,
+    signal,
+  });
   const keys = Array.from({ length: records }, (_, i) => names.of(i));
+  // Last before the kill: a copy that is late for a while must not be missed then.
+  const { shards } = await cluster.until(allCopied);
   const probes = shards.flatMap(({ shard, owner }) =>
     owner === id ? [keys.find((k) => client.shardOf(k) === shard)] : [],
   );
-  const values = await Promise.all(probes.map(async (key) => ({ key, value: key && (await client.get(key)) })));
+  const values = await Promise.all(
+    probes.map(async (key) => ({ key, value: key && (await client.get(key, { signal })) })),
+  );
   unlessAborted();
   const beganMs = performance.now();
   await cluster.killLast();
   const tookMs = await Promise.all(
     values.map(async ({ key, value }) => {
       // The same value once more: a change needs the next owner, which a GET under a lease does not.
-      if (key && value) await client.put(key, value);
+      if (key && value) await client.put(key, value, { signal });
       return performance.now() - beganMs;
     }),
   );
   let missing = 0;
   for (let at = 0; at < records; at += PART) {
     unlessAborted();
-    missing += (await client.getMany(keys.slice(at, at + PART))).filter((value) => value === undefined).length;
+    missing += (await client.getMany(keys.slice(at, at + PART), { signal })).filter(
+      (value) => value === undefined,
+    ).length;
   }
   return { id, shards: probes.length, firstMs: Math.min(...tookMs), allMs: Math.max(...tookMs), records, missing };
 }

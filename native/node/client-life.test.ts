@@ -9,7 +9,7 @@ import { Driver, Plane } from '../../test/support/native-pair.js';
 const RECORDS = 2 * CompletionField.Words;
 const PROGRAM = fileURLToPath(new URL('../../test/support/native-stages.js', import.meta.url));
 
-const ends: readonly (readonly [stage: string, out: string, code: number])[] = [
+const ends: readonly (readonly [stage: string, out: string, code: number, ...options: string[]])[] = [
   ['made', 'made', 0],
   ['made and closed', 'closed', 0],
   ['made and collected', 'collected', 0],
@@ -20,15 +20,15 @@ const ends: readonly (readonly [stage: string, out: string, code: number])[] = [
   ['in the middle of values and exit', 'exiting', 0],
   ['an exception that nobody catches', 'throwing', 1],
   ['closed and not drained', 'closed', 0],
-  ['closed with a held value and no memory left', 'ERR_NO_MEMORY', 0],
+  ['closed with a held value and no memory left', 'ERR_NO_MEMORY', 0, '--single-threaded'],
   ['methods outlive the client', '-18 0 0', 0],
   ['arrays outlive the client', '7', 0],
   ['a whole life', 'lived', 0],
 ];
 
-for (const [stage, out, code] of ends) {
+for (const [stage, out, code, ...options] of ends) {
   test(`a process ends well: ${stage}`, async (t) => {
-    const end = await lifeInProcess(PROGRAM, stage);
+    const end = await lifeInProcess(PROGRAM, stage, options);
     t.deepEqual({ code: end.code, signal: end.signal, out: end.out }, { code, signal: null, out }, end.err);
   });
 }

@@ -63,7 +63,7 @@ function demoServers(place: string): { readonly pid: number; readonly address: s
 }
 
 test.serial(
-  'npm run demo goes on, and misses nothing, when a server is suspended for longer than its lease',
+  'npm run demo goes on, and misses nothing, when a server is suspended until others own its shards',
   async (t) => {
     const place = demoPlace(t);
     const child = spawn(process.execPath, [DEMO], {

@@ -58,7 +58,7 @@ export interface ClusterOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Wait for the ready lines of those that were started; default true. */
   readonly ready?: boolean;
-  /** Servers of the list that are not started. */
+  /** Servers of the list that are not started: the others wait for them as long as the product does. */
   readonly absent?: readonly number[];
 }
 
@@ -260,6 +260,8 @@ export class ServerProcess {
  * to dead ones say how long they wait.
  */
 const PATIENCE = ['--owner-lease-ms', '60000'];
+/** And servers that are started together own shards alike, however late one of them is. */
+const PATIENT_ASSIGNMENT = ['--import', import.meta.resolve('./patient-assignment.js')];
 
 export class Cluster {
   readonly servers: ServerProcess[] = [];
@@ -313,7 +315,9 @@ export class Cluster {
         ...patience,
         ...given,
       ];
-      cluster.servers.push(new ServerProcess(id, at, dataDir, args, options.env ?? {}));
+      const server = new ServerProcess(id, at, dataDir, args, options.env ?? {});
+      if (options.absent === undefined) server.nodeOptions = PATIENT_ASSIGNMENT;
+      cluster.servers.push(server);
     }
     const present = cluster.servers.filter((_, i) => options.absent?.includes(i) !== true);
     for (const s of present) s.launch();

@@ -16,9 +16,11 @@ export interface End {
   readonly err: string;
 }
 
-/** Runs a stage in a process; resolves when it has ended. */
-export async function lifeInProcess(program: string, stage: string): Promise<End> {
-  const child = spawn(process.execPath, ['--expose-gc', program, stage], { stdio: ['ignore', 'pipe', 'pipe'] });
+/** Runs a stage in a process; resolves when it has ended. `options`: more of Node.js. */
+export async function lifeInProcess(program: string, stage: string, options: readonly string[] = []): Promise<End> {
+  const child = spawn(process.execPath, ['--expose-gc', ...options, program, stage], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let out = '';
   let err = '';
   child.stdout.on('data', (data: Buffer) => (out += data.toString()));

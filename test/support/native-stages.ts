@@ -63,7 +63,13 @@ export const stages: Readonly<Record<string, () => Promise<void>>> = {
   'outstanding until its time is over': async () => {
     const { plane, client } = await pair({ closed: true });
     await plane.close();
-    void client.get('a', 100).then(({ status }) => say(status));
+    // How far an operation comes in its time is a matter of the machine; once the reason is known, it ends with that.
+    const ends = async (): Promise<void> => {
+      const { status } = await client.get('a', 100);
+      if (status === 'ERR_TIMEOUT') await ends();
+      else say(status);
+    };
+    void ends();
   },
   'outstanding and exit': async () => {
     const { client } = await pair({ closed: true });
@@ -116,8 +122,10 @@ export const stages: Readonly<Record<string, () => Promise<void>>> = {
     native.drain(Buffer.alloc(1));
     const id = native.completions[CompletionField.Id]!;
     const target = Buffer.alloc(bytes);
+    // What is used changes by little from here on: V8 has no threads of its own in this program, and no garbage left.
+    collect();
     const inUse = Number(/^VmSize:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))![1]) * 1024;
-    execFileSync('prlimit', [`--pid=${process.pid}`, `--as=${inUse + (16 << 20)}`]);
+    execFileSync('prlimit', [`--pid=${process.pid}`, `--as=${inUse + bytes / 2}`]);
     native.close();
     try {
       native.take(id, target);

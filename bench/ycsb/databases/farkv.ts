@@ -1,7 +1,7 @@
 /**
- * farkv by its SDK. Properties: farkv.servers, farkv.token, farkv.transport, farkv.strict, farkv.namespace, farkv.connecttimeoutms,
- * farkv.timeoutms, and farkv.read: which call reads: getInto (the default: into one buffer a lane, without a promise
- * where the transport can), get (a Buffer by a promise) or getSync.
+ * farkv by its SDK. Properties: farkv.servers, farkv.token, farkv.transport, farkv.strict, farkv.namespace,
+ * farkv.connecttimeoutms, farkv.timeoutms, farkv.unavailableafterms, and farkv.read: which call reads: getInto (the
+ * default: into one buffer a lane, without a promise where the transport can), get (a Buffer by a promise) or getSync.
  */
 import type { Client, BufferValue } from '../../../client/index.js';
 import { FarkvError } from '../../../core/errors.js';
@@ -20,6 +20,7 @@ const DEFAULTS = {
   'farkv.strict': 'false',
   'farkv.namespace': '0',
   'farkv.timeoutms': '5000',
+  'farkv.unavailableafterms': '3000',
   'farkv.connecttimeoutms': '10000',
   'farkv.read': 'getInto',
   'farkv.polling': 'auto',
@@ -70,6 +71,7 @@ export class FarkvDatabase implements Database {
       strict: choiceSetting(s, 'farkv.strict', ['true', 'false']) === 'true',
       namespace: numberSetting(s, 'farkv.namespace', 0, 65_535),
       timeoutMs: numberSetting(s, 'farkv.timeoutms', 1, 2 ** 31 - 1),
+      unavailableAfterMs: numberSetting(s, 'farkv.unavailableafterms', 1, 2 ** 31 - 1),
       connectTimeoutMs: numberSetting(s, 'farkv.connecttimeoutms', 1, 2 ** 31 - 1),
       polling: choiceSetting(s, 'farkv.polling', POLLING),
     });

@@ -311,6 +311,13 @@ TEST(an_expired_entry_is_not_returned) {
     down();
 }
 
+/* GETs end with the reason once it is known. How far one comes in its time is a matter of the machine. */
+static void expect_closed(const char *key) {
+    answer a = kit_get(&k, key, 100);
+    while (a.status == FKV_TIMEOUT) a = kit_get(&k, key, 100);
+    CHECK_EQ(a.status, FKV_SHARD_CLOSED);
+}
+
 TEST(a_shard_that_closes_and_opens_again_is_read_anew) {
     up(4 << 20);
     lookup_key key = kit_key("alpha");
@@ -324,8 +331,7 @@ TEST(a_shard_that_closes_and_opens_again_is_read_anew) {
     dataplane_open_shard(r.d, &again, rig_done, &call);
     CHECK_EQ(rig_wait(&call), FKV_OK);
     free(call.result);
-    answer closed = kit_get(&k, "alpha", 300);
-    CHECK(closed.status == FKV_SHARD_CLOSED);
+    expect_closed("alpha");
     rig_serve(&r, shard);
     kit_expect_none(&k, "alpha");
     CHECK_EQ(kit_put(&k, "alpha", "new", 3, 5000).status, FKV_OK);
@@ -339,10 +345,10 @@ TEST(operations_wait_for_an_owner_that_is_not_there_until_their_time_is_over) {
     char address[128];
     snprintf(address, sizeof address, "%s", dataplane_address(r.d, 0));
     dataplane_destroy(r.d);
-    answer a = kit_get(&k, "alpha", 100);
-    CHECK(a.status == FKV_SHARD_CLOSED || (!steady() && a.status == FKV_TIMEOUT));
-    a = kit_put(&k, "alpha", "two", 3, 100);
-    CHECK(a.status == FKV_SHARD_CLOSED || a.status == FKV_STALE_SEQUENCE || (!steady() && a.status == FKV_TIMEOUT));
+    expect_closed("alpha");
+    answer a = kit_put(&k, "alpha", "two", 3, 100);
+    while (a.status == FKV_TIMEOUT) a = kit_put(&k, "alpha", "two", 3, 100);
+    CHECK(a.status == FKV_SHARD_CLOSED || a.status == FKV_STALE_SEQUENCE);
     answer waiting_get, waiting_put;
     kit_get_begin(&k, "alpha", 20000, &waiting_get);
     kit_put_begin(&k, "beta", "three", 5, 20000, &waiting_put);

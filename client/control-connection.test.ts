@@ -109,7 +109,7 @@ interface Followed {
 function follow(
   t: ExecutionContext,
   servers: readonly string[],
-  options: { readonly token?: string; readonly onMap?: (map: ClientMap) => void } = {},
+  options: { readonly token?: string; readonly probeMs?: number; readonly onMap?: (map: ClientMap) => void } = {},
 ): Followed {
   const log: string[] = [];
   const failures: FarkvError[] = [];
@@ -122,6 +122,7 @@ function follow(
     servers,
     token: options.token,
     tls: undefined,
+    ...(options.probeMs === undefined ? {} : { probeMs: options.probeMs }),
     handlers: {
       map: (m) => {
         options.onMap?.(m);
@@ -290,7 +291,7 @@ test('a server that does not answer a probe is left for another one', async (t) 
 
 test('a server that answers a probe is kept', async (t) => {
   const server = await FakeServer.start(t, accept);
-  const { until, control, log } = follow(t, [server.address]);
+  const { until, control, log } = follow(t, [server.address], { probeMs: 2000 });
   await until('connected');
   for (let n = 1; n <= 2; n++) {
     // One at a time: the second is sent when the first is over.

@@ -26,8 +26,9 @@ const PAUSE_MIN_MS = 50;
 const PAUSE_MAX_MS = 5000;
 /** A server that sends nothing for this long is given up. */
 const PACE: HeartbeatPace = { pingMs: 5000, silentMs: 15_000 };
-/** One that is suspected has this long for the answer to a ping, and is left for another one at most so often. */
+/** One that is suspected has this long for the answer to a ping. */
 const PROBE_MS = 150;
+/** And is left for another one at most so often. */
 const PROBES_MS = 5000;
 
 export interface ControlOptions {
@@ -35,6 +36,8 @@ export interface ControlOptions {
   readonly token: string | undefined;
   readonly tls: TrustSource | undefined;
   readonly handlers: ControlHandlers;
+  /** How long a server that is suspected has for the answer to a ping, in milliseconds. Default: 150. */
+  readonly probeMs?: number;
 }
 
 export interface ControlHandlers {
@@ -162,17 +165,19 @@ class Visit {
   readonly #outgoing: Outgoing;
   readonly #maps = new MapAssembler();
   readonly #deadline: Deadline;
+  readonly #probeMs: number;
   #heartbeat: Heartbeat | undefined;
   #probe: Deadline | undefined;
 
   constructor(
     server: string,
-    { token, tls, handlers }: ControlOptions,
+    { token, tls, handlers, probeMs = PROBE_MS }: ControlOptions,
     ticket: Uint8Array | undefined,
     events: VisitEvents,
   ) {
     this.#handlers = handlers;
     this.#events = events;
+    this.#probeMs = probeMs;
     const hello = {
       role: 'client',
       ...(token === undefined ? {} : { token }),
@@ -203,17 +208,17 @@ class Visit {
     this.#outgoing.connection.close(error);
   }
 
-  /** Ends when nothing comes within PROBE_MS. */
+  /** Ends when nothing comes in the time of a probe. */
   probe(leaving: () => void): void {
     if (this.#heartbeat === undefined || this.#probe !== undefined) return;
     const { connection } = this.#outgoing;
     const since = performance.now();
     this.#heartbeat.ping();
-    this.#probe = new Deadline(PROBE_MS, () => {
+    this.#probe = new Deadline(this.#probeMs, () => {
       this.#probe = undefined;
       if (connection.heardAt > since) return;
       leaving();
-      this.end(new FarkvError('ERR_TIMEOUT', `no answer to a ping within ${PROBE_MS} ms`));
+      this.end(new FarkvError('ERR_TIMEOUT', `no answer to a ping within ${this.#probeMs} ms`));
     }).unref();
   }
 

@@ -23,8 +23,8 @@
  * Output: the loop of the driver, after every input, in the same turn
  *   for (const action of shards.take()) execute(action);
  *   - The data plane must be asked in the order of the actions, and in the turn of the input: whoever grants this owner
- *     a lease waits until every `close` and `pause` that followed from the metadata has reached the data plane
- *     (server/shards/fence.ts).
+ *     a lease waits until every `close`, `pause` and `step down` that followed from the metadata has reached the data
+ *     plane (server/shards/fence.ts). The data plane keeps that order: a `serve` from before has no effect after it.
  *   - A result is given back in a later turn.
  *
  * A shard that is this server's (held.ts)
@@ -76,7 +76,8 @@
  *    2. A shard is served only when the metadata has the regions of this very opening: readers find these and no
  *       others.
  *    3. A shard is served only when the leases of the last run are over: nobody reads an older value after a newer one.
- *    4. When the metadata has taken a shard, its `close` is asked for in the same turn, whatever else is under way.
+ *    4. When the metadata has taken a shard, its `close` or `step down` is asked for in the same turn, whatever else is
+ *       under way.
  *    5. A shard is sealed only for the copy that the metadata names, and takes changes again only when that move is no
  *       more. So a complete copy has every change that was ever acknowledged.
  *    6. A shard is paused only when its copy is complete, and `released` is proposed only when the pause is done: then

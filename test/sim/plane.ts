@@ -1,7 +1,9 @@
 /**
  * The data plane of one life of a member, simulated: does what core/shards asks for, late and sometimes in vain, and
- * grants leases to clients as far as it may. Time is the member's own; what has a time of its own is done when the
- * member's clock ticks, so a member that is paused does nothing.
+ * grants leases to clients as far as it may. Results come late and in any order, but no serve or handover has an effect
+ * after a close, pause or step down that was asked for later: the product's threads take their jobs in order. Time is
+ * the member's own; what has a time of its own is done when the member's clock ticks, so a member that is paused does
+ * nothing.
  */
 import type { Command } from '../../core/metadata/commands.js';
 import type { MetadataState } from '../../core/metadata/state.js';
@@ -35,10 +37,8 @@ export interface PlaneOptions {
 
 interface Served extends Table {
   serving: boolean;
-  /** What it is asked to serve, or to hand over, ends with that: the data plane answers it as aborted. */
-  closing: boolean;
-  /** It is to be a copy as soon as nobody relies on it. */
-  stepsDown: boolean;
+  /** Counts close, pause and step down. A serve or a handover asked for before one of them has no effect after it. */
+  ends: number;
   sealed: string | undefined;
   /** Until when clients may rely on it, by the member's clock. */
   grantedMs: number;
@@ -258,8 +258,7 @@ export class Plane {
       value: 0,
       arrived: false,
       serving: false,
-      closing: false,
-      stepsDown: false,
+      ends: 0,
       sealed: undefined,
       grantedMs: -Infinity,
       copying: undefined,
@@ -289,9 +288,10 @@ export class Plane {
       return;
     }
     const own = copies.tables.get(table.shard);
+    const { ends } = table;
     this.#later(of, () => {
-      if (copies.tables.get(table.shard) !== own || own === undefined || table.closing)
-        return { full: false, error: 'closed' };
+      if (copies.tables.get(table.shard) !== own || own === undefined || table.ends !== ends)
+        return { full: false, error: 'ended' };
       if (!copies.tookOver(table.shard)) return 'later';
       table.serving = own.serving = true;
       return undefined;
@@ -363,9 +363,10 @@ export class Plane {
     const { nowMs, random } = this.#options;
     const table = this.#table(shard);
     const own = copies.tables.get(shard);
+    const { ends } = table;
     this.#later(of, () => {
-      const isOwner = own?.role === 'owner' && !table.stepsDown;
-      if (copies.tables.get(shard) !== own || !isOwner || table.closing) return { full: false, error: 'closed' };
+      if (copies.tables.get(shard) !== own || own?.role !== 'owner' || table.ends !== ends)
+        return { full: false, error: 'ended' };
       const hasAll = copies.hasAll(shard, copy);
       table.serving = own.serving = hasAll === undefined || random.below(30) === 0;
       if (table.serving) return { full: false, error: 'not handed over' };
@@ -377,12 +378,11 @@ export class Plane {
   #stepDown(table: Served, of: number, copies: CopyTables): void {
     const { nowMs } = this.#options;
     const own = copies.tables.get(table.shard);
-    table.stepsDown = true;
+    table.ends++;
     table.serving = false;
     if (own !== undefined) own.serving = false;
     this.#later(of, () => {
       if (nowMs() < table.grantedMs) return 'later';
-      table.stepsDown = false;
       copies.stepDown(table.shard);
       return undefined;
     });
@@ -391,8 +391,8 @@ export class Plane {
   /** At once; done when nobody relies on it any more. */
   #stopServing(table: Served, of: number, close: boolean): void {
     const { nowMs, copies } = this.#options;
+    table.ends++;
     table.serving = false;
-    if (close) table.closing = true;
     const own = copies?.tables.get(table.shard);
     if (own !== undefined) own.serving = false;
     if (close && table.copying !== undefined)

@@ -49,14 +49,6 @@ export const mutations = [
       "c.act({ do: 'discard', shard, copy });",
     ],
   ]),
-  ...inFile('core/shards/backup.ts', [
-    [
-      'recovered: what stays on a disk is taken away when its server ends',
-      lives('a server that ends keeps what is on its disk'),
-      '!(c.leaving && !isDurable(c, shard))',
-      '!c.leaving',
-    ],
-  ]),
   ...inFile('core/shards/held.ts', [
     [
       'recovered: a new shard counts before it is on the disk',

@@ -2,13 +2,13 @@
  * putMany and deleteMany: one crossing into the native side for up to PUTS_MAX changes, which are operations of one
  * batch. What has a time to live or flags of its own, and what a signal may end, goes the way of a change by itself.
  *
- * A long batch is handed over in pieces, as there is room (batch-line.ts) and time (turn.ts). Batches of changes come
- * one after the other, in the order of their calls, so that of two that change one key the later one is the last.
+ * A long batch is handed over in pieces, as there is room (batch-line.ts) and time (turn.ts). Pieces that cross come one
+ * batch after the other, in the order of their calls, so that of two that change one key the later one is the last. What
+ * goes by itself begins at once, and may overtake them.
  */
 import { PENDING_BASE, PUTS_MAX, type NativeClient } from '../native/native-client.js';
 import { Batch, type Failures } from './batch.js';
 import { Status, statusError } from './errors.js';
-import { Fifo } from './fifo.js';
 import { KeyText } from './key-text.js';
 import type { Limits, Operations } from './operations.js';
 import { abortError, ownKey, type Key } from './pending.js';
@@ -58,9 +58,6 @@ export class BatchChanges {
   readonly #operations: Operations;
   readonly #answers = new Uint32Array(PUTS_MAX);
   readonly #text = new KeyText(PUTS_MAX);
-  /** A batch is being handed over; those that were called later wait. */
-  #taken = false;
-  readonly #later = new Fifo<() => void>();
 
   constructor(native: NativeClient, operations: Operations) {
     this.#native = native;
@@ -110,12 +107,19 @@ export class BatchChanges {
     };
     // The first piece is taken over before the call returns.
     let piece = take(PUTS_MAX);
-    const before = this.#enter();
-    let handed = before === undefined || piece === undefined ? undefined : owned(begun(piece));
     // What goes alone begins at once: its own operations take over what the caller may use again.
-    let alone = before === undefined ? undefined : piece?.alone?.();
-    if (before !== undefined) await before;
+    const isWhole = piece?.alone !== undefined && pieces.done;
+    let alone = isWhole || changes.taken ? piece?.alone?.() : undefined;
+    if (isWhole) {
+      await alone;
+      return;
+    }
+    let handed = changes.taken && piece !== undefined ? owned(begun(piece)) : undefined;
+    const before = changes.enter(since, limits);
+    let isTurn = before === undefined;
     try {
+      if (before !== undefined) await before;
+      isTurn = true;
       while (piece !== undefined) {
         if (piece.alone === undefined) {
           handed ??= begun(piece);
@@ -138,8 +142,9 @@ export class BatchChanges {
         for (let i = handed.at; i < handed.places.length; i++) pieces.failures.add(handed.places[i] ?? -1, error);
       pieces.fail(error);
     } finally {
-      this.#leave();
+      if (isTurn) changes.leave();
     }
+    await alone;
     await batch.ended();
     if (thrown !== undefined) throw thrown.error;
   }
@@ -181,19 +186,6 @@ export class BatchChanges {
       if (refused) return false;
     }
     return true;
-  }
-
-  /** undefined: no batch is before this one; else resolves when it is its turn. */
-  #enter(): Promise<void> | undefined {
-    if (this.#taken) return new Promise((resolve) => this.#later.push(resolve));
-    this.#taken = true;
-    return undefined;
-  }
-
-  #leave(): void {
-    const next = this.#later.shift();
-    if (next === undefined) this.#taken = false;
-    else next();
   }
 }
 

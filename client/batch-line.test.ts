@@ -57,6 +57,24 @@ test('those that wait go on in the order in which they came; a signal ends one',
   t.is(line.length, 0);
 });
 
+test('a signal that comes when a batch goes on already takes nothing out of the queue', async (t) => {
+  const { line } = lineOf(300);
+  line.outstanding = 100;
+  const stop = new AbortController();
+  const first = line.room(0, { timeoutMs: 1000, signal: stop.signal });
+  line.outstanding = 0;
+  line.wake();
+  stop.abort();
+  await first;
+  t.is(line.length, 0);
+  line.outstanding = 100;
+  const second = line.room(0, { timeoutMs: 1000 });
+  t.is(line.length, 1);
+  line.outstanding = 0;
+  line.wake();
+  await second;
+});
+
 test('long batches leave room for single calls, and for each other', async (t) => {
   const { native, kv, settle } = setup({ direct: false, maxOutstanding: 30 });
   native.maxOutstanding = 30;

@@ -58,6 +58,9 @@ export class BatchLine {
   readonly #places: Places;
   readonly #turn: Turn;
   readonly #waiting = new PatientQueue<RoomWait>();
+  /** Batches that wait until those before them have been handed over. */
+  readonly #inOrder = new PatientQueue<RoomWait>();
+  #taken = false;
 
   constructor(places: Places, turn: Turn) {
     this.#places = places;
@@ -70,30 +73,64 @@ export class BatchLine {
     return Math.min(this.share - this.outstanding, this.#places.free);
   }
 
-  /** Batches that wait. */
+  /** Batches that wait for room. */
   get length(): number {
     return this.#waiting.length;
+  }
+
+  /** Something waits here, for room or for its turn. */
+  get waits(): boolean {
+    return this.#waiting.length + this.#inOrder.length > 0;
+  }
+
+  /** A batch is being handed over: one that enters will wait. */
+  get taken(): boolean {
+    return this.#taken;
+  }
+
+  /**
+   * One batch after the other. undefined: it is its turn; else resolves when it is, and rejects as `room` does. Whoever
+   * has had its turn leaves.
+   */
+  enter(since: number, limits: Limits): Promise<void> | undefined {
+    if (this.#taken) return this.#wait(this.#inOrder, since, limits);
+    this.#taken = true;
+    return undefined;
+  }
+
+  leave(): void {
+    const { first } = this.#inOrder;
+    this.#taken = first !== undefined;
+    if (first === undefined) return;
+    this.#inOrder.shift();
+    first.go();
   }
 
   /**
    * Resolves when there may be room again for a batch that was called at `since`. Rejects with ERR_TIMEOUT when no
    * server has answered this client for `timeoutMs`, with ERR_ABORTED and with ERR_CLOSED.
    */
-  async room(since: number, { timeoutMs, signal }: Limits): Promise<void> {
+  room(since: number, limits: Limits): Promise<void> {
+    return this.#wait(this.#waiting, since, limits);
+  }
+
+  async #wait(queue: PatientQueue<RoomWait>, since: number, { timeoutMs, signal }: Limits): Promise<void> {
     if (this.#places.closed) throw statusError(Status.closed);
     const { clock: now, answeredAt } = this.#places;
     // A batch that waited for another one has waited too.
-    if (isSilent(since, timeoutMs, answeredAt, now)) throw silence(now - answeredAt, this.length + 1);
+    if (isSilent(since, timeoutMs, answeredAt, now)) throw silence(now - answeredAt, queue.length + 1);
     const wait = new RoomWait();
-    this.#waiting.push(wait, since, timeoutMs);
+    queue.push(wait, since, timeoutMs);
     this.#places.waits();
     if (signal === undefined) {
       await wait.promise;
       return;
     }
     const aborted = (): void => {
+      // It goes on already, and is in the queue no more.
+      if (wait.settled) return;
       wait.fail(abortError(signal));
-      this.#waiting.oneEnded();
+      queue.oneEnded();
     };
     signal.addEventListener('abort', aborted, { once: true });
     try {
@@ -112,11 +149,12 @@ export class BatchLine {
   }
 
   expire(answeredAt: number): void {
-    this.#waiting.expire(this.#places.clock, answeredAt, this.#turn);
+    for (const queue of [this.#waiting, this.#inOrder]) queue.expire(this.#places.clock, answeredAt, this.#turn);
   }
 
   /** Ends what waits: the client is closed. */
   end(): void {
-    for (const wait of this.#waiting.clear()) wait.fail(statusError(Status.closed));
+    for (const queue of [this.#waiting, this.#inOrder])
+      for (const wait of queue.clear()) wait.fail(statusError(Status.closed));
   }
 }

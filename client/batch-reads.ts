@@ -302,7 +302,8 @@ export class BatchReads {
       forPending(records, keys.length, (i, id) =>
         this.#operations.adoptOne(call.batch.operation(from + i, keys[i] ?? ''), id),
       );
-    else if (pending > 0) forPending(records, keys.length, (i, id) => later(i, sink.single(from + i, id)));
+    else if (pending > 0)
+      forPending(records, keys.length, (i, id) => later(i, this.#counted(sink.single(from + i, id))));
     this.#crossed = true;
     const all = pending === keys.length;
     if (memory.length > 0 || !all) this.#atOnce = !all;
@@ -332,6 +333,18 @@ export class BatchReads {
       }
     }
     if (values > 0) this.#usual += (bytes / values - this.#usual) / 4;
+  }
+
+  /** One of a batch that a signal may end takes a place of the batches. */
+  async #counted(read: Promise<unknown>): Promise<void> {
+    const { reads } = this.#operations;
+    reads.outstanding++;
+    try {
+      await read;
+    } finally {
+      reads.outstanding--;
+      reads.wake();
+    }
   }
 }
 

@@ -49,6 +49,7 @@ class PutPieces<In> implements Pieces {
   readonly #iterator: Iterator<PutItem<In>> | undefined;
   /** Of an iterable: what was taken out of it and did not go into the last piece. */
   #over: PutItem<In>[] = [];
+  #exhausted = false;
   /** The number of the next item. */
   #next = 0;
   readonly #limits: Limits;
@@ -96,16 +97,14 @@ class PutPieces<In> implements Pieces {
   }
 
   get done(): boolean {
-    return this.#array !== undefined && this.#next >= this.#array.length;
+    return this.#array === undefined ? this.#exhausted && this.#over.length === 0 : this.#next >= this.#array.length;
   }
 
   fail(error: unknown): void {
-    if (this.#array === undefined) {
-      this.failures.addAll(this.#next, this.#next + this.#over.length, error);
-      this.#iterator?.return?.();
-    } else {
-      this.failures.addAll(this.#next, this.#array.length, error);
-    }
+    // Of an iterable nobody knows how many more there are, but that there may be one.
+    if (this.#array === undefined && !this.done) this.items = Math.max(this.items, this.#next + 1);
+    this.failures.addAll(this.#next, this.items, error);
+    this.#iterator?.return?.();
   }
 
   #arePlain(items: readonly PutItem<In>[]): boolean {
@@ -125,6 +124,7 @@ class PutPieces<In> implements Pieces {
     const items = this.#over.splice(0, most);
     while (items.length < most) {
       const result = this.#iterator?.next();
+      this.#exhausted = result === undefined || result.done === true;
       if (result === undefined || result.done === true) break;
       items.push(result.value);
       this.items++;
@@ -133,14 +133,29 @@ class PutPieces<In> implements Pieces {
   }
 
   #alone(items: readonly PutItem<In>[], first: number): Promise<unknown> {
-    return Promise.all(
-      items.map((item, i) =>
-        this.#ways
-          .alone(item.key, item.value, { ...limitsOf(this.#limits), ...storedOf(item) })
-          .catch((error: unknown) => this.failures.add(first + i, error)),
-      ),
+    return each(items, first, this.failures, (item) =>
+      this.#ways.alone(item.key, item.value, { ...limitsOf(this.#limits), ...storedOf(item) }),
     );
   }
+}
+
+/** All of them begin at once; what fails is noted under its number, also what throws before it has begun. */
+function each<T>(
+  items: readonly T[],
+  first: number,
+  failures: Failures,
+  change: (item: T) => Promise<unknown>,
+): Promise<unknown> {
+  // Not `map`, which passes over holes.
+  return Promise.all(
+    Array.from(items, async (item, i) => {
+      try {
+        await change(item);
+      } catch (error) {
+        failures.add(first + i, error);
+      }
+    }),
+  );
 }
 
 /** How keys are deleted. */
@@ -161,14 +176,9 @@ export async function deleteKeys(given: readonly Key[], limits: Limits, ways: De
   const failures = new Failures();
   let next = 0;
   const alone = (from: number, end: number): Promise<unknown> =>
-    Promise.all(
-      keys.slice(from, end).map((key, i) =>
-        ways
-          .alone(key, limitsOf(limits))
-          .then((was) => (was ? found() : undefined))
-          .catch((error: unknown) => failures.add(from + i, error)),
-      ),
-    );
+    each(keys.slice(from, end), from, failures, async (key) => {
+      if (await ways.alone(key, limitsOf(limits))) found();
+    });
   const pieces: Pieces = {
     failures,
     get done() {

@@ -157,6 +157,7 @@ export class Operations implements Places {
 
   #gather<T>(space: number, key: string, reader: ValueReader<T>, timeoutMs: number): Promise<T | undefined> {
     const operation = new PendingRead(space, key, reader);
+    if (this.#isCrowded()) return this.#wait(operation, { timeoutMs });
     this.#flushSoon();
     this.#gathered.add(operation as PendingRead<unknown>, key, timeoutMs);
     return operation.promise;
@@ -262,7 +263,7 @@ export class Operations implements Places {
       operation.fail(abortError(limits.signal));
       return operation.promise;
     }
-    if (this.#queue.length > 0) return this.#wait(operation, limits);
+    if (this.#queue.length > 0 || this.#isCrowded()) return this.#wait(operation, limits);
     const answer = operation.post(this.#native, limits.timeoutMs);
     if (answer >= PENDING_BASE) return this.#outstand(operation, answer, limits);
     if (answer === -Status.busy) return this.#wait(operation, limits);
@@ -313,6 +314,11 @@ export class Operations implements Places {
     return this.#outstanding.size - others < Math.max(1, this.most - kept);
   }
 
+  /** What waits has come first, and the places that are free are kept for it. */
+  #isCrowded(): boolean {
+    return this.#tick !== undefined && !this.#hasPlace();
+  }
+
   /** Something waits for room from now on. */
   waits(): void {
     if (this.#tick !== undefined) return;
@@ -329,7 +335,7 @@ export class Operations implements Places {
     this.#queue.expire(this.clock, this.answeredAt);
     this.reads.expire(this.answeredAt);
     this.changes.expire(this.answeredAt);
-    if (this.#queue.length + this.reads.length + this.changes.length > 0) return;
+    if (this.#queue.length > 0 || this.reads.waits || this.changes.waits) return;
     clearInterval(this.#tick);
     this.#tick = undefined;
   }

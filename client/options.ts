@@ -45,7 +45,7 @@ export interface ConnectOptions {
   readonly namespace?: number;
   /**
    * Operations that the native side works on at once, 1 to 65,536; default 4,096. More wait. Batches of GETs, and batches
-   * of changes, have a third of these places each at most.
+   * of changes, have about a third of these places each.
    */
   readonly maxOutstanding?: number;
   /**

@@ -461,7 +461,8 @@ export interface DataPlane {
   /**
    * In the config that the owner has now it answers from now on only what its own log has on the disk. Resolves when all
    * that it has answered is there: in that config the metadata may be asked to take a copy away. Rejects with
-   * ERR_NOT_OWNER, and with ERR_BUSY or ERR_ABORTED where the shard closes or steps down.
+   * ERR_NOT_OWNER, with ERR_ABORTED when the next config comes before, and with ERR_BUSY or ERR_ABORTED where the shard
+   * closes or steps down.
    */
   relyOnDisk(shard: number): Promise<void>;
   /**

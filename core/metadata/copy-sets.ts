@@ -67,8 +67,18 @@ export function isMarked(copy: Copy): boolean {
 export function mayLead({ copies }: Pick<CopySet, 'copies'>, heir: Copy): boolean {
   const has = heir.recovered;
   if (has === undefined || !isMarked(heir)) return true;
-  const isLonger = ({ epoch, lsn }: Barrier): boolean => epoch > has.epoch || (epoch === has.epoch && lsn > has.lsn);
-  return copies.every((c) => !isWhole(c) || (isMarked(c) && c.recovered !== undefined && !isLonger(c.recovered)));
+  return copies.every((c) => !isWhole(c) || (isMarked(c) && c.recovered !== undefined && !isLonger(c.recovered, has)));
+}
+
+/** Of two logs of marked copies the longer one has all that is in the other. */
+function isLonger({ epoch, lsn }: Barrier, has: Barrier): boolean {
+  return epoch > has.epoch || (epoch === has.epoch && lsn > has.lsn);
+}
+
+/** Whether a copy has all that another one may come back with. */
+export function hasAsMuch(copy: Copy, other: Copy): boolean {
+  if (!isMarked(copy) || copy.recovered === undefined) return true;
+  return isMarked(other) && other.recovered !== undefined && !isLonger(other.recovered, copy.recovered);
 }
 
 /**

@@ -79,6 +79,19 @@ test('a copy without a mark that did not come back stays where only a marked one
   t.is(plain.copy(a), undefined);
 });
 
+test('the longest log is kept where its disk could not be read once, and only a shorter one is left', (t) => {
+  const log = new EarlyLog(1);
+  const [owner, [a = '']] = [log.first, log.others];
+  log.starts(owner, early(1, 90)).starts(a, early(1, 100)).starts(a);
+  t.like(log.copy(a), { state: 'in-sync', recovered: early(1, 100) });
+  t.is(log.heir(owner, a), undefined);
+  t.regex(log.gives(owner, log.copy(owner)!), /ERR_BUSY/);
+  log.starts(a, early(1, 100));
+  t.is(log.heir(owner, a), a);
+  log.starts(owner);
+  t.is(log.copy(owner), undefined, 'the other one has all of it');
+});
+
 test('one that waited for its disk, or ended in order, leads before a marked one with a longer log', (t) => {
   const log = new EarlyLog(1);
   const [owner, [a = '']] = [log.first, log.others];

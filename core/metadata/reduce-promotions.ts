@@ -16,6 +16,7 @@ import {
   barrierAt,
   beginAnew,
   emptied,
+  hasAsMuch,
   inherited,
   isMarked,
   isRenounced,
@@ -57,7 +58,7 @@ function leftOf(
     return { ...present, start: incarnation, worker, recovered: { epoch, lsn, ...early } };
   }
   const policy = policyOf(state, shard);
-  const others = copies.some((c) => c !== present && mayCome(state, c) && (isMarked(present) || !isMarked(c)));
+  const others = copies.some((c) => c !== present && mayCome(state, c) && hasAsMuch(c, present));
   return policy.level === 'durable' && waitsOnLoss(policy) && isWhole(present) && !others ? present : undefined;
 }
 

@@ -21,7 +21,11 @@ void rely_begin(job *j) {
 }
 
 void rely_watch(shard *s) {
-    if (replica_is_on_disk(&s->replica)) rely_end(s, FKV_OK);
+    /* In another config it answers early again, and its disk may never have all. */
+    if (!replica_relies_on_disk(&s->replica))
+        rely_end(s, FKV_ABORTED);
+    else if (replica_is_on_disk(&s->replica))
+        rely_end(s, FKV_OK);
 }
 
 void rely_end(shard *s, fkv_status why) {

@@ -5,7 +5,7 @@
 #include "command.h"
 
 /* Job of a command. From now on, in the config that the owner has now, it commits only what is on its disk. Done when all
- * that it has committed is. */
+ * that it has committed is; ABORTED with the next config. */
 void rely_begin(job *j);
 void rely_watch(shard *s); /* in each turn, while `relying` */
 void rely_end(shard *s, fkv_status why);

@@ -134,6 +134,8 @@ bool replica_answers_early(const replica_owner *o);
 /* From now on it does not, as long as its config is the one that it has now: then that one is none the worse for a copy
  * that goes. */
 void replica_rely_on_disk(replica_owner *o);
+/* Whether that config is the present one still. */
+bool replica_relies_on_disk(const replica_owner *o);
 /* Whether it has on its disk all that it has committed. */
 bool replica_is_on_disk(const replica_owner *o);
 /* The copy becomes the owner, by this config. It commits nothing before every copy in sync has acknowledged anew, and

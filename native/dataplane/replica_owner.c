@@ -89,7 +89,10 @@ bool replica_waits(const replica_owner *o) {
 }
 
 /* Until it was told a config it does not know who else has a copy. */
-bool replica_answers_early(const replica_owner *o) { return o->disk_in != o->config && (o->in_sync > 1 || o->alone); }
+bool replica_relies_on_disk(const replica_owner *o) { return o->disk_in == o->config; }
+bool replica_answers_early(const replica_owner *o) {
+    return !replica_relies_on_disk(o) && (o->in_sync > 1 || o->alone);
+}
 void replica_rely_on_disk(replica_owner *o) { o->disk_in = o->config; }
 bool replica_is_on_disk(const replica_owner *o) { return replica_on_disk(&o->log, o->epoch) >= o->committed; }
 

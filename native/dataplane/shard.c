@@ -103,10 +103,10 @@ fkv_status shard_add_segment(shard *s, segment *m) {
     }
     fkv_status status = table_add_segment(s->table, m->kind, &m->region, m->tag, &m->number);
     if (status != FKV_OK) return status;
-    /* Slots name heap segments by number; no slot leads to the index. */
+    /* Slots name heap segments by number; no slot leads to the index. Without a name, for want of memory, it is READ under
+     * its own rkey: the table has it by now, so it cannot be refused. */
     for (int p = 0; p < FAB_PROVIDER_COUNT; p++)
-        if (m->mr[p] && fab_name(m->mr[p], s->names, m->kind == TABLE_HEAP ? m->number : FAB_NOWHERE) != 0)
-            return FKV_NO_MEMORY;
+        if (m->mr[p]) (void)fab_name(m->mr[p], s->names, m->kind == TABLE_HEAP ? m->number : FAB_NOWHERE);
     list->at[m->number] = m;
     if (m->number >= list->top) list->top = m->number + 1;
     return FKV_OK;

@@ -125,8 +125,14 @@ export const mutations = [
     [
       'early answers: an owner answers early while it has a copy taken away',
       several('an_owner_relies_on_its_disk_until_its_config_is_another_one'),
-      'return o->disk_in != o->config && (',
+      'return !replica_relies_on_disk(o) && (',
       'return (',
+    ],
+    [
+      'early answers: what an owner relies on outlives its config',
+      several('what_an_owner_is_asked_to_rely_on_ends_with_its_config'),
+      'return o->disk_in == o->config;',
+      'return o->disk_in > 0;',
     ],
     [
       'early answers: a copy is taken away before the disk of its owner has all',

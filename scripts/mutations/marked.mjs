@@ -41,7 +41,18 @@ export const mutations = [
     ],
   ]),
   ...inFile('core/metadata/copy-sets.ts', [
-    ['marked: a shorter log leads', LONGEST, '&& !isLonger(c.recovered)', '&& (true || !isLonger(c.recovered))'],
+    [
+      'marked: a shorter log leads',
+      LONGEST,
+      '&& !isLonger(c.recovered, has)',
+      '&& (true || !isLonger(c.recovered, has))',
+    ],
+    [
+      'marked: the longest log goes where a shorter one is left',
+      marked('the longest log is kept where its disk could not be read once, and only a shorter one is left'),
+      'other.recovered !== undefined && !isLonger(other.recovered, copy.recovered)',
+      'other.recovered !== undefined',
+    ],
     [
       'marked: a longer log of an earlier epoch leads',
       marked('a log of a later epoch is longer'),

@@ -91,6 +91,24 @@ TEST(an_owner_relies_on_its_disk_until_its_config_is_another_one) {
     disks_free(2);
 }
 
+/* The copy that is to go may stay, and its owner would wait for a disk that never has all. */
+TEST(what_an_owner_is_asked_to_rely_on_ends_with_its_config) {
+    begin_early();
+    up_early();
+    gated_disk_hold(&disks[OWNER], true);
+    put(0);
+    relied.done = false;
+    dataplane_rely_on_disk(servers[OWNER].r.d, number, relies, NULL);
+    server_is_left(OWNER, BOTH, 1, 2);
+    UNTIL_AT(OWNER, __atomic_load_n(&relied.done, __ATOMIC_ACQUIRE));
+    CHECK_EQ(relied.status, FKV_ABORTED);
+    put(1); /* answered early again */
+    gated_disk_hold(&disks[OWNER], false);
+    CHECK_EQ(rely(), FKV_OK);
+    down();
+    disks_free(2);
+}
+
 /* Others may have the shard then, and what is lost. */
 TEST(a_change_is_not_answered_early_when_its_owner_has_no_right_any_more) {
     begin_early();
@@ -166,6 +184,7 @@ int main(int argc, char **argv) {
     RUN(a_change_is_answered_when_both_logs_have_it_in_their_buffers);
     RUN(an_owner_that_is_left_alone_waits_for_its_disk);
     RUN(an_owner_relies_on_its_disk_until_its_config_is_another_one);
+    RUN(what_an_owner_is_asked_to_rely_on_ends_with_its_config);
     RUN(a_change_is_not_answered_early_when_its_owner_has_no_right_any_more);
     RUN(a_snapshot_of_a_backup_waits_until_its_log_has_what_it_names);
     RUN(a_backup_without_an_owner_has_all_on_its_disk_at_once);

@@ -55,7 +55,8 @@ test('connect says what is wrong', async (t) => {
 
 test('one server that answers is enough; the others are learned from it', async (t) => {
   const kv = await clientOf(t, shared(), { servers: ['127.0.0.1:1', shared().server(1).address] });
-  t.is(kv.transports().length >= 3, true);
+  // The others answer when they come to it.
+  while (kv.transports().length < 3) await new Promise(setImmediate);
   await kv.put('a', 'x');
   t.is(String(await kv.get('a')), 'x');
 });

@@ -13,10 +13,11 @@ import type { Policy } from '../core/metadata/state.js';
 import { raftIdOf } from '../core/metadata/placement.js';
 import { planRebalance, type PlannedMove } from '../core/metadata/plan.js';
 import { tenantNumber } from '../core/metadata/tenants.js';
-import { ticketRules } from '../core/metadata/tickets.js';
+import { KEPT_MS, REVOKED_AHEAD_MS, ticketRules } from '../core/metadata/tickets.js';
 import { boolean, hex256, hex64, list, maybe, record, text, uint, type Check } from '../core/protocol/check.js';
 import type { Access, Caller } from './control/auth.js';
 import { checkClientQuery } from './control/client-list.js';
+import { TICKET_MS } from './control/tickets.js';
 import type { MetadataDriver } from './metadata/driver.js';
 import { checkJoinRequest, type JoinAnswer } from './metadata/join.js';
 import type { LeaseGrantor } from './metadata/lease-grantor.js';
@@ -175,6 +176,22 @@ async function setPolicy(context: AdminContext, { tenant: name, ...policy }: Pol
   await done(context, { t: 'policy-set', tenant, ...policy });
 }
 
+/**
+ * The time that dates a revocation. Clocks of servers differ by REVOKED_AHEAD_MS at most. Claim: tickets made before the
+ * revocation end with it, and its entry drops no other revocation (KEPT_MS) whose tickets may still be good.
+ * 1. Tickets from before this clock was set back may be dated later than now, but not later than the clock has shown.
+ * 2. The entry drops revocations with beforeMs <= atMs - KEPT_MS. With atMs at most `most`, that is TICKET_MS +
+ *    REVOKED_AHEAD_MS ago. Their tickets, dated before that, have expired by the clock of every owner.
+ * 3. A ticket made after an earlier revocation is dated at its beforeMs or later (control/tickets.ts). A client's id does
+ *    not tell its tenant, so the new beforeMs is a millisecond after all others.
+ * 4. Case 3 passes `most` only where a wrong clock dated an entry ahead. That entry dropped the same ones when it came.
+ */
+function revocationMs({ driver, latestWallMs }: AdminContext): number {
+  const most = Date.now() + KEPT_MS - TICKET_MS - REVOKED_AHEAD_MS;
+  const afterOthers = ticketRules(driver.state).revoked.map((r) => r.beforeMs - REVOKED_AHEAD_MS + 1);
+  return Math.max(Math.min(latestWallMs(), most), ...afterOthers);
+}
+
 /** By a client's id, or the name of a tenant ('' is the default one). */
 async function revoke(context: AdminContext, { client, tenant }: Revoked): Promise<void> {
   const number =
@@ -185,7 +202,7 @@ async function revoke(context: AdminContext, { client, tenant }: Revoked): Promi
     t: 'tickets-revoke',
     ...(client === undefined ? {} : { client }),
     ...(number === undefined ? {} : { tenant: number }),
-    atMs: context.latestWallMs(),
+    atMs: revocationMs(context),
   });
 }
 

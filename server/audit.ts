@@ -6,8 +6,9 @@
  * No secret gets into a line: of a call's arguments those that are named here, of a token and of a directory's number the
  * first digits of the hash.
  * Bounded: failures that strangers and joiners can cause are written 20 times in 10 s of each kind, then counted. What
- * succeeded and changes something is always written: joins, which need a token each, and calls of operators, which are
- * slowed down for that (AUDITED_CALLS).
+ * succeeded is always written: calls of operators, which are slowed down for that (AUDITED_CALLS), and joins. A join takes
+ * a server in, or comes from a server that is in already: with the number of its directory it gets `ok` without a join
+ * token, once per connection.
  */
 import { createHash } from 'node:crypto';
 import type { ErrorCode } from '../core/errors.js';

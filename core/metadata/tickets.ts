@@ -8,7 +8,7 @@ import { changed, refused, type Reduced } from './reduced.js';
 import type { MetadataState, Revocation, TicketRules } from './state.js';
 
 /** Longer than any ticket lives and clocks differ: what was revoked before then has expired. */
-const KEPT_MS = 2 * 3_600_000;
+export const KEPT_MS = 2 * 3_600_000;
 /**
  * A server that has not heard of a revocation yet, or whose clock is ahead, makes tickets that look later than it. So a
  * revocation is of what is made within this time too; servers that know of it date their tickets behind that.

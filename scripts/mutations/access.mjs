@@ -173,6 +173,24 @@ export const mutations = [
       '',
     ],
   ]),
+  ...inFile('server/admin-calls.ts', [
+    [
+      'access: a revocation dated far ahead undoes others',
+      tickets(
+        'a revocation by a server whose clock was far ahead once undoes no other one whose tickets are still good',
+      ),
+      'Math.min(latestWallMs(), most)',
+      'latestWallMs()',
+    ],
+    [
+      'access: tickets made after a revocation outlive one of another kind',
+      tickets(
+        'who comes back after a revocation loses the next ticket to one of another kind too, by a clock that stood or is behind',
+      ),
+      ', ...afterOthers);',
+      ');',
+    ],
+  ]),
   ...inFile('server/latest-wall.ts', [
     [
       'access: tickets of before the clock was set back outlive a revocation',

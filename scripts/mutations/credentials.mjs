@@ -55,6 +55,17 @@ export const mutations = [
       '',
     ],
   ]),
+  ...inFile('server/control/logins.ts', [
+    [
+      'certificates: one is refused for a token that the server does not have',
+      {
+        test: 'server/control/logins.test.ts',
+        title: 'a certificate opens its role, whatever token comes with it, where no token opens that role',
+      },
+      ' || !credentials.hasTokens(role)',
+      '',
+    ],
+  ]),
   ...inFile('server/control/peer-plane.ts', [
     [
       'certificates: a server comes under the name of another',

@@ -175,10 +175,14 @@ export class Credentials {
     };
   }
 
+  /** Whether this server has a token that opens `role`. */
+  hasTokens(role: Role): boolean {
+    return this.#keys.some((key) => key.role === role);
+  }
+
   /** Why nobody could come in as `role`, if so. */
   missing(role: Role): string | undefined {
-    if (this.isOpen || this.#access.cluster !== undefined || this.#keys.some((key) => key.role === role))
-      return undefined;
+    if (this.isOpen || this.#access.cluster !== undefined || this.hasTokens(role)) return undefined;
     return MISSING[role];
   }
 }

@@ -54,3 +54,21 @@ test('a right token is let in at once, whatever others of its address show', (t)
   t.is(come('admin', 'of operators'), 'operator');
   t.throws(() => come('client', 'another guess'), { code: 'ERR_BUSY' });
 });
+
+test('a certificate opens its role, whatever token comes with it, where no token opens that role', (t) => {
+  const { made } = logins();
+  const certificate = { uris: ['farkv://prod/peer/s2'], expiresMs: Infinity };
+  const hello: Hello = { t: 'hello', magic: 'farkv', versions: [1, 1], role: 'peer', token: 'of all servers' };
+  const come = (more: { readonly peer?: { readonly text: string } }, shown?: typeof certificate): string | undefined =>
+    identify(
+      made,
+      new Credentials({ cluster: 'prod', writer: { text: 'secret' }, tenants: [], ...more }),
+      { source: 'a', ...(shown === undefined ? {} : { certificate: shown }) },
+      hello,
+    ).serverId;
+  t.is(come({}, certificate), 's2');
+  t.is(come({ peer: { text: 'of all servers' } }, certificate), 's2');
+  t.is(made.failed, 0, 'none was a guess');
+  t.throws(() => come({ peer: { text: 'another' } }, certificate), { code: 'ERR_UNAUTHORIZED', message: /not one of/ });
+  t.throws(() => come({}), { code: 'ERR_UNAUTHORIZED', message: /not one of/ });
+});

@@ -66,7 +66,8 @@ const WANTED: Readonly<Record<Role, string>> = { client: 'a client', admin: 'an 
 /**
  * Who has come. Throws ERR_UNAUTHORIZED when that is nobody, ERR_BUSY when the address was wrong too often. A hello
  * without a token is no guess, nor is one that no token could open. A certificate needs no token; whoever shows both
- * must be the same with both.
+ * must be the same with both. Where the server has no token of that role, a good certificate alone counts: servers move
+ * from a common token to certificates one after the other, and those that still have the token show both.
  */
 export function identify(
   logins: Logins,
@@ -75,7 +76,7 @@ export function identify(
   { role, token }: Hello,
 ): Identity {
   const certified = credentials.certified(role, certificate);
-  if (certified !== undefined && token === undefined) return certified;
+  if (certified !== undefined && (token === undefined || !credentials.hasTokens(role))) return certified;
   const missing = credentials.missing(role);
   if (missing !== undefined) throw new FarkvError('ERR_UNAUTHORIZED', missing);
   const identity = credentials.identify(role, token);

@@ -126,6 +126,58 @@ test('a revocation is of the tickets too that were made before the clock was set
   t.true(issued() >= revokedBeforeMs(log.state, idOf(client), 0), 'and those of later are good');
 });
 
+/** A server whose clock has shown `latestWallMs`, with its log; and when a ticket of the client made now is dated. */
+function revoker(latestWallMs: number) {
+  const log = MetadataLog.cluster(2, ['s1']);
+  const client = 0xffn;
+  return {
+    log,
+    issued: (): number =>
+      addon.openTicket(
+        ticketSecrets(log.state),
+        issueTicket(addon, log.state, { client, tenant: 0, writes: true }, Date.now()),
+      )?.issuedMs ?? NaN,
+    revokedMs: (): number => revokedBeforeMs(log.state, idOf(client), 0),
+    revoke: async (whom: { readonly client: string } | { readonly tenant: string }): Promise<void> => {
+      const propose: AdminContext['propose'] = (command) => {
+        log.do(command);
+        return Promise.resolve({ ok: true });
+      };
+      const context: Partial<AdminContext> = {
+        driver: { state: log.state, leader: 1, leads: true },
+        latestWallMs: () => latestWallMs,
+        propose,
+      };
+      await answerAdminCall(context as AdminContext, 'tickets-revoke', whom);
+    },
+    client: { client: idOf(client) },
+  };
+}
+
+test('who comes back after a revocation loses the next ticket to one of another kind too, by a clock that stood or is behind', async (t) => {
+  for (const aheadMs of [3_600_000, -30_000]) {
+    const { issued, revokedMs, revoke, client } = revoker(Date.now() + aheadMs);
+    for (const whom of [{ tenant: '' }, client, { tenant: '' }, client]) {
+      const before = issued();
+      await revoke(whom);
+      t.true(before < revokedMs(), `${aheadMs} ms ahead`);
+      t.true(issued() >= revokedMs());
+    }
+  }
+});
+
+test('a revocation by a server whose clock was far ahead once undoes no other one whose tickets are still good', async (t) => {
+  const { log, issued, revokedMs, revoke, client } = revoker(Date.now() + 86_400_000);
+  const before = issued();
+  log.do({ t: 'tickets-revoke', ...client, atMs: Date.now() });
+  const revoked = revokedMs();
+  t.true(before < revoked);
+  await revoke({ client: '0'.repeat(15) + '1' });
+  t.is(revokedMs(), revoked);
+  await revoke({ client: '0'.repeat(15) + '2' });
+  t.is(revokedMs(), revoked);
+});
+
 /** Whether it is sent away rather than the map of this epoch. */
 async function leaves(raw: Raw, mapEpoch: number): Promise<boolean> {
   await raw.until(() => raw.closed || raw.frames.some((f) => f.t === 'map' && f.map.mapEpoch === mapEpoch));

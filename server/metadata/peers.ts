@@ -33,7 +33,7 @@ export interface PeersOptions {
   readonly known: readonly KnownServer[];
   /** Where the operator says that servers are: by id, and of no id in particular (--join). */
   readonly told: { readonly of: ReadonlyMap<string, readonly string[]>; readonly any: readonly string[] };
-  /** The tokens of servers; undefined: this server has a certificate, or needs nothing. */
+  /** The tokens of servers, which are shown beside a certificate too; undefined: this server has none. */
   readonly tokens: Tokens | undefined;
   readonly trust: TrustSource | undefined;
   readonly timeoutMs: number;

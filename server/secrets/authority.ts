@@ -4,7 +4,18 @@
  * and whoever uses both takes neither until they fit (net/watched-files.ts).
  */
 import { X509Certificate } from 'node:crypto';
-import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fchownSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { isIP } from 'node:net';
 import { FarkvError } from '../../core/errors.js';
 import { ANY_SERVER, formatRoleName, type RoleName } from '../../core/role-name.js';
@@ -21,10 +32,24 @@ function bad(text: string, cause?: unknown): FarkvError {
   return new FarkvError('ERR_CONFIG', text, cause === undefined ? undefined : { cause });
 }
 
-function write(path: string, text: string): void {
+/**
+ * Root may write in place of others, who read the file afterwards: it keeps its owner, its group, and its mode as far as
+ * `most`. By its descriptor: in a directory of others the name may be something else by then.
+ */
+function write(path: string, text: string, most: number): void {
   try {
+    const before = process.getuid?.() === 0 ? statSync(path, { throwIfNoEntry: false }) : undefined;
     rmSync(`${path}.new`, { force: true });
-    writeFileSync(`${path}.new`, text, { mode: 0o600, flag: 'wx' });
+    const file = openSync(`${path}.new`, 'wx', 0o600);
+    try {
+      writeFileSync(file, text);
+      if (before !== undefined) {
+        fchownSync(file, before.uid, before.gid);
+        fchmodSync(file, before.mode & most);
+      }
+    } finally {
+      closeSync(file);
+    }
     renameSync(`${path}.new`, path);
   } catch (cause) {
     throw bad(`${path} cannot be written: ${(cause as Error).message}`, cause);
@@ -32,8 +57,8 @@ function write(path: string, text: string): void {
 }
 
 function save(directory: string, name: string, { cert, key }: Pair, others = ''): void {
-  write(keyOf(directory, name), key);
-  write(certificateOf(directory, name), `${cert}${others}`);
+  write(keyOf(directory, name), key, 0o640);
+  write(certificateOf(directory, name), `${cert}${others}`, 0o644);
 }
 
 /** All certificates of a file. */

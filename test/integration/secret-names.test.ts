@@ -1,6 +1,6 @@
 /** Names of certificates become names of files, and parts of role names (core/role-name.ts). */
 import test from 'ava';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { printed } from '../support/run-here.js';
@@ -32,16 +32,36 @@ test.serial('a name that is no plain name makes no certificate, and no file', as
     t.is(code, 2, `${words.join(' ')}: ${text}`);
     t.regex(text, /a name has letters, digits|tenants have writers and readers/);
   }
-  for (const words of [
-    ['--cluster', 'a/b'],
-    ['--server', 'a/b'],
-    ['--server', '../a=host'],
-  ]) {
-    const { code } = await printed(['secrets', 'init', join(directory, 'other'), ...words]);
-    t.is(code, 2, words.join(' '));
-    rmSync(join(directory, 'other'), { recursive: true, force: true });
-  }
   t.deepEqual(all(), before);
+});
+
+test.serial('an init with one wrong word makes nothing, and the corrected one goes through', async (t) => {
+  const other = join(directory, 'other');
+  const before = all();
+  for (const words of [
+    ['--server', 's1', '--cluster', 'a/b'],
+    ['--server', 's 1'],
+    ['--server', 's1', '--server', 'a/b'],
+    ['--server', '../a=host'],
+    ['--server', 's1', '--days', '3650'],
+  ]) {
+    const { text, code } = await printed(['secrets', 'init', other, ...words]);
+    t.is(code, 2, text);
+    t.deepEqual(all(), before, words.join(' '));
+  }
+  mkdirSync(other);
+  for (const [file, text] of [
+    ['server-s1.crt', /server-s1\.crt exists/],
+    ['monitor-token', /monitor-token exists/],
+  ] as const) {
+    writeFileSync(join(other, file), '');
+    t.regex((await printed(['secrets', 'init', other, '--server', 's1'])).text, text);
+    t.deepEqual(readdirSync(other), [file]);
+    rmSync(join(other, file));
+  }
+  const { text, code } = await printed(['secrets', 'init', other, '--server', 's1']);
+  t.is(code, undefined, text);
+  rmSync(other, { recursive: true });
 });
 
 test.serial('the names of a tenant, a server and any server', async (t) => {

@@ -58,6 +58,9 @@ function bad(text: string, cause?: unknown): FarkvError {
   return new FarkvError('ERR_CONFIG', text, cause === undefined ? undefined : { cause });
 }
 
+const tokenExists = (path: string, cause?: unknown): FarkvError =>
+  bad(`${path} exists: a token is exchanged by adding a line to it, and taking the old one out later`, cause);
+
 /** Nothing that is there is written over: whoever uses it would be locked out. */
 function makeToken(path: string): void {
   let file: number;
@@ -65,12 +68,7 @@ function makeToken(path: string): void {
     file = openSync(path, 'wx', 0o600);
   } catch (cause) {
     const there = (cause as NodeJS.ErrnoException).code === 'EEXIST';
-    throw bad(
-      there
-        ? `${path} exists: a token is exchanged by adding a line to it, and taking the old one out later`
-        : `${path} cannot be written: ${(cause as Error).message}`,
-      cause,
-    );
+    throw there ? tokenExists(path, cause) : bad(`${path} cannot be written: ${(cause as Error).message}`, cause);
   }
   writeSync(file, `${randomBytes(TOKEN_BYTES).toString('base64url')}\n`);
   closeSync(file);
@@ -107,10 +105,10 @@ function checkServers({ server, oneIdentityForAllServers, tokensOnly }: InitArgu
     );
 }
 
-async function makeCertificates({ directory, cluster, server, host, days }: InitArguments): Promise<string[]> {
+/** The certificates that `init` will make beside the authority. Throws before there is a file of them. */
+function plannedCertificates({ directory, cluster, server, host, days }: InitArguments): Issue[] {
   if (!isPlainName(cluster)) throw bad(`--cluster ${cluster}: letters, digits, . _ -, at most 63`);
   checkDays(days);
-  const { issue, makeAuthority } = await import('../../secrets/authority.js');
   const servers =
     server === undefined
       ? [
@@ -134,6 +132,11 @@ async function makeCertificates({ directory, cluster, server, host, days }: Init
     throw bad(
       `${certificateOf(directory, there)} exists: certificates are made anew with farkv secrets renew ${directory}`,
     );
+  return all;
+}
+
+async function makeCertificates({ directory, cluster }: InitArguments, all: readonly Issue[]): Promise<string[]> {
+  const { issue, makeAuthority } = await import('../../secrets/authority.js');
   await makeAuthority(directory, cluster);
   for (const one of all) await issue(directory, one);
   return [AUTHORITY, ...all.map((one) => one.file)].map((name) => certificateOf(directory, name));
@@ -142,16 +145,20 @@ async function makeCertificates({ directory, cluster, server, host, days }: Init
 async function init(args: InitArguments): Promise<void> {
   const { directory, server, tokensOnly } = args;
   checkServers(args);
+  // A token of servers is that of every server: beside certificates with names it would open what they close.
+  const tokens = TOKEN_NAMES.filter((name) => name !== 'peer-token' || server === undefined);
+  const there = tokens.map((name) => join(directory, name)).find((path) => existsSync(path));
+  if (there !== undefined) throw tokenExists(there);
+  // With half of the files made, the corrected command would find the tokens of the first one.
+  const planned = tokensOnly ? [] : plannedCertificates(args);
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     chmodSync(directory, 0o700);
   } catch (cause) {
     throw bad(`${directory} cannot be made: ${(cause as Error).message}`, cause);
   }
-  // A token of servers is that of every server: beside certificates with names it would open what they close.
-  const tokens = TOKEN_NAMES.filter((name) => name !== 'peer-token' || server === undefined);
   for (const name of tokens) makeToken(join(directory, name));
-  const certificates = tokensOnly ? [] : await makeCertificates(args);
+  const certificates = tokensOnly ? [] : await makeCertificates(args, planned);
   const made = [...tokens.map((name) => join(directory, name)), ...certificates];
   const copy =
     server === undefined

@@ -50,7 +50,7 @@ test.serial('every command says in one line that standard output is full, and en
     'clients',
     'replication show',
     'completion bash',
-    'import /dev/null',
+    'import - < /dev/null',
     '--version',
     '--help',
     ...Object.keys(COMMANDS).map((name) => `${name} --help`),

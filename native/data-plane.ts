@@ -480,7 +480,8 @@ export interface DataPlane {
   stats(): Promise<DataPlaneStats>;
   /**
    * The owner's own lease from the metadata group, as bootTimeNs counts: no lease is granted beyond it, and after it
-   * requests are answered ERR_SHARD_UNAVAILABLE. 2n ** 64n - 1n, as at first: no end. Takes effect at once.
+   * requests are answered ERR_SHARD_UNAVAILABLE. 2n ** 64n - 1n, as at first: no end. 0n: this server has had none yet,
+   * and does not know which shards are its own: copies at other servers get no answer. Takes effect at once.
    */
   setGrantUntil(bootNs: bigint): void;
   /** Which tickets are good from soon after; copies of shards are asked for under the first secret. */

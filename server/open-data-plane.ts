@@ -131,6 +131,8 @@ async function start(
     memoryBytes,
     ...(values === undefined ? {} : { log: values.log }),
   });
+  // Who asks before this start has its first lease is told nothing.
+  plane.setGrantUntil(0n);
   let recovering = true;
   try {
     if (values === undefined) return { plane, bound: plane.start(), found: [] };

@@ -115,12 +115,17 @@ static void refuse(worker *w, fab_conn *conn, fkv_welcome *welcome, fkv_status s
     fab_reject(conn, welcome, sizeof *welcome);
 }
 
+/* A server that has just started does not know which shards are its own: it must not tell their copies that it knows
+ * none of them. With its first lease it knows. */
+static bool knows_copies(const dataplane *d) { return __atomic_load_n(&d->grant_until_ns, __ATOMIC_RELAXED) != 0; }
+
 /* One who has proved who it is. */
 static void admit(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket *t, const uint8_t nonce[FKV_NONCE_BYTES],
                   fkv_welcome *welcome) {
     dataplane *d = w->d;
     dp_tenant *tenant = &d->tenant[t->tenant];
-    if (!take_place(d, tenant, t->flags)) {
+    bool is_early = t->flags & FKV_TICKET_REPLICA && !knows_copies(d);
+    if (is_early || !take_place(d, tenant, t->flags)) {
         refuse(w, conn, welcome, FKV_BUSY);
         return;
     }

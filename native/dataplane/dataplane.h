@@ -370,7 +370,7 @@ void dataplane_step_down(dataplane *d, uint32_t shard, uint64_t id, dataplane_do
 
 /* The owner's own lease from the metadata group, as CLOCK_BOOTTIME nanoseconds: no lease is granted beyond it, and
  * after it requests are answered SHARD_CLOSED and changes not yet acknowledged STALE_SEQUENCE. UINT64_MAX, as at first:
- * no end. */
+ * no end; 0: it has had none yet, and other servers' copies are not answered either. */
 void dataplane_set_grant_until(dataplane *d, uint64_t boot_ns);
 
 /* Which tickets are good, from soon after; connections whose tickets are not good any more are ended then. Copied. OK,

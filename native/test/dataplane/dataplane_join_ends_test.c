@@ -70,6 +70,35 @@ TEST(a_copy_is_required_when_it_has_joined) {
 }
 
 /* However long ago it had joined: every change would wait for all that it lacks. */
+static uint64_t busy_answers(int s) {
+    dataplane_stats *all = rig_stats(&nodes[s].r);
+    uint64_t n = all->worker[0].refused[FKV_BUSY];
+    free(all);
+    return n;
+}
+static bool is_told(int s, dataplane_copy_event what) {
+    node *n = &nodes[s];
+    bool told = false;
+    pthread_mutex_lock(&n->lock);
+    for (uint32_t i = 0; i < n->events; i++) told |= n->event[i].what == what;
+    pthread_mutex_unlock(&n->lock);
+    return told;
+}
+TEST(a_server_that_has_just_started_does_not_say_that_it_knows_no_copy) {
+    up();
+    node_up(SECOND, 1);
+    node_joins(SECOND, FIRST, 0, 1);
+    node_starts(THIRD, 1); /* where the owner was, say */
+    dataplane_set_grant_until(plane(THIRD), 0);
+    node_follows(SECOND, THIRD);
+    uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
+    while (busy_answers(THIRD) < 3) CHECK(fkv_now_ns() < until);
+    CHECK(!is_told(SECOND, DATAPLANE_COPY_UNKNOWN));
+    dataplane_set_grant_until(plane(THIRD), UINT64_MAX);
+    node_expects(SECOND, SECOND, DATAPLANE_COPY_UNKNOWN);
+    down();
+}
+
 TEST(a_copy_that_lags_far_is_not_required) {
     rig_hold h;
     uint64_t lsn;
@@ -251,6 +280,7 @@ TEST(what_is_damaged_at_its_owner_comes_to_no_copy_and_no_client) {
 static void tests(void) {
     RUN(calls_that_do_not_fit_are_refused);
     RUN(a_copy_is_required_when_it_has_joined);
+    RUN(a_server_that_has_just_started_does_not_say_that_it_knows_no_copy);
     RUN(a_copy_that_lags_far_is_not_required);
     RUN(a_copy_that_nobody_wants_is_told_so);
     RUN(a_shard_is_closed_in_each_state_of_its_copy);

@@ -24,7 +24,7 @@ export const mutations = [
     [
       'marked: a copy without a mark goes because a marked one is there',
       marked('a copy without a mark that did not come back stays where only a marked one is left'),
-      'mayCome(state, c) && (isMarked(present) || !isMarked(c))',
+      'mayCome(state, c) && hasAsMuch(c, present)',
       'mayCome(state, c)',
     ],
     [

@@ -125,7 +125,7 @@ export const stages: Readonly<Record<string, () => Promise<void>>> = {
     // What is used changes by little from here on: V8 has no threads of its own in this program, and no garbage left.
     collect();
     const inUse = Number(/^VmSize:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))![1]) * 1024;
-    execFileSync('prlimit', [`--pid=${process.pid}`, `--as=${inUse + bytes / 2}`]);
+    execFileSync('prlimit', [`--pid=${process.pid}`, `--as=${inUse + (bytes / 4) * 3}`]);
     native.close();
     try {
       native.take(id, target);

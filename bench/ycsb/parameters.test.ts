@@ -22,7 +22,8 @@ test("YCSB's defaults", (t) => {
 test('there may be more records than a run counts', (t) => {
   const { recordCount, insertStart, insertCount } = parse({ recordcount: '3000000000', insertstart: '2999999000' });
   t.deepEqual([recordCount, insertStart, insertCount], [3e9, 2_999_999_000, 1000]);
-  t.is(parse({ recordcount: '100000000000' }).insertCount, 1e11);
+  t.is(parse({ recordcount: '50000000000' }).insertCount, 5e10);
+  t.throws(() => parse({ recordcount: '100000000000' }), { message: /from 0 to 68719476736/ });
   t.throws(() => parse({ recordcount: '3000000000', requestdistribution: 'sequential' }), {
     message: /sequential goes over at most 2147483647 records/,
   });

@@ -3,6 +3,7 @@ import test from 'ava';
 import { CopyLog } from '../../test/support/copy-log.js';
 import { leasesAt } from '../../test/support/leases-at.js';
 import { bootstrapOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
+import type { Command } from './commands.js';
 import { Absences, nextCopies } from './copy-policy.js';
 import { FORMAT_COPIES } from './format.js';
 import { failedJoins } from './join-rests.js';
@@ -11,9 +12,20 @@ function add(log: CopyLog, member: string): void {
   log.do({ t: 'copies-add', copies: [{ ...log.name, member, start: log.start(member), rank: 1 }] });
 }
 
+const calledOff = (log: CopyLog, member: string): Command => ({
+  t: 'copies-removed',
+  copies: [{ ...log.removal(member, false), failed: true }],
+});
+
 /** By its own server. */
 function callOff(log: CopyLog, member: string): string {
-  return log.try({ t: 'copies-removed', copies: [{ ...log.removal(member, false), failed: true }] });
+  return log.try(calledOff(log, member));
+}
+
+/** It joins, and that is called off. */
+function fails(log: CopyLog, member: string): void {
+  add(log, member);
+  log.do(calledOff(log, member));
 }
 
 test('a join that is called off is counted, until it succeeds, or a server of the two has begun anew', (t) => {
@@ -28,8 +40,7 @@ test('a join that is called off is counted, until it succeeds, or a server of th
     t.is(callOff(log, a), 'ok');
     t.is(times(), `${a} ${n}`);
   }
-  add(log, b);
-  callOff(log, b);
+  fails(log, b);
   t.is(times(), `${a} 2, ${b} 1`);
   log.with(a);
   t.is(times(), `${b} 1`);
@@ -37,8 +48,7 @@ test('a join that is called off is counted, until it succeeds, or a server of th
   t.is(times(), `${b} 1`, 'it was in sync');
   log.do({ ...joinOf(b, 70, Number(b.slice(1))), replaces: log.start(b) });
   t.is(times(), '');
-  add(log, b);
-  callOff(log, b);
+  fails(log, b);
   t.is(times(), `${b} 1`);
   log.with(a);
   log.promote(a);
@@ -58,27 +68,22 @@ test('what was called off is made elsewhere, and there again after a rest that d
   };
   const first = next()!;
   const second = log.others.find((id) => id !== first)!;
-  add(log, first);
-  callOff(log, first);
+  fails(log, first);
   t.is(next(), second);
-  add(log, second);
-  callOff(log, second);
+  fails(log, second);
   t.is(next(), undefined);
   t.is(absences.nextEndMs(now), now + 5_000);
   now += 5_000;
   t.is(next(), first);
-  add(log, first);
-  callOff(log, first);
+  fails(log, first);
   t.is(next(), second);
-  add(log, second);
-  callOff(log, second);
+  fails(log, second);
   now += 9_999;
   t.is(next(), undefined);
   // It has more memory now.
   log.do({ ...joinOf(second, 80, Number(second.slice(1))), replaces: log.start(second) });
   t.is(next(), second);
-  add(log, second);
-  callOff(log, second);
+  fails(log, second);
   now += 1;
   t.is(next(), first);
 });
@@ -123,10 +128,8 @@ test('while a server that is to have a shard cannot be given a copy of it, other
   const [a = '', b = ''] = log.others;
   log.do({ t: 'shard-move', shard: 0, epoch: log.shard(0).epoch, to: a });
   t.is(next(), a);
-  add(log, a);
-  callOff(log, a);
+  fails(log, a);
   t.is(next(), b);
-  add(log, b);
-  callOff(log, b);
+  fails(log, b);
   t.is(next(), undefined, 'neither can');
 });

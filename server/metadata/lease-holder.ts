@@ -40,7 +40,6 @@ export class LeaseHolder {
   constructor(options: LeaseHolderOptions) {
     this.#options = options;
     this.first = new Promise((resolve) => (this.#gotFirst = resolve));
-    options.setGrantUntil(0n);
   }
 
   start(): void {

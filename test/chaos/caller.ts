@@ -15,7 +15,7 @@ import type { Key } from '../../client/pending.js';
 import { PUTS_MAX, type PreparedKey } from '../../native/native-client.js';
 import type { Random } from '../support/random.js';
 import type { HeldValues } from './held.js';
-import { drawKey, isTail, keyOf, MSGPACK_NAMESPACE, type ChaosKey, type Form } from './keys.js';
+import { CROSSING, drawKey, isTail, keyOf, MSGPACK_NAMESPACE, type ChaosKey, type Form } from './keys.js';
 import type { Expiry } from './operation.js';
 import type { Asked, AskedOfTail, ChangeOutcome, Recorder, TailOutcome } from './record.js';
 import { makeTiny, makeValue, readTiny, readValue, TINY_MAX, type Seen } from './values.js';
@@ -169,10 +169,16 @@ export class Caller {
     return { timeoutMs: this.random.pick(TIMEOUTS) };
   }
 
-  limits(): ReadOptions {
-    return this.random.below(40) === 0
+  /** One call in so many has a signal, too. */
+  limits(oneIn = 40): ReadOptions {
+    return this.random.below(oneIn) === 0
       ? { ...this.timeout(), signal: AbortSignal.timeout(1 + this.random.below(20)) }
       : this.timeout();
+  }
+
+  /** Those that go in pieces are few, and are to be ended between them, too. */
+  batchLimits(keys: readonly ChaosKey[]): ReadOptions {
+    return this.limits(keys.length > CROSSING ? 2 : undefined);
   }
 
   // ---------------------------------------------------------------- values

@@ -50,7 +50,7 @@ async function putMany(c: Caller, form: Form): Promise<void> {
   try {
     // Also from an iterable that is no array.
     const given = takenOver(items).flatMap(({ key, value }) => [key, value]);
-    await overwriting(view.putMany(c.random.below(4) === 0 ? items.values() : items, c.limits()), given);
+    await overwriting(view.putMany(c.random.below(4) === 0 ? items.values() : items, c.batchLimits(keys)), given);
     const end = now();
     for (const id of asked) if (id !== undefined) record.told(id, end, 'stored');
     record.count(via);
@@ -111,7 +111,7 @@ async function deleteMany(c: Caller, form: Form): Promise<void> {
   const names = keys.map((key) => c.named(key, form));
   record.flush();
   try {
-    const found = await overwriting(view.deleteMany(names, c.limits()), takenOver(names));
+    const found = await overwriting(view.deleteMany(names, c.batchLimits(keys)), takenOver(names));
     const end = now();
     if (found > keys.length) c.wrong(via, call, `${found} of ${keys.length} keys were there`);
     const outcome = found === 0 ? 'absent' : found === keys.length ? 'deleted' : 'gone';

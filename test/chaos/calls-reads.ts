@@ -143,7 +143,7 @@ export async function getMany(c: Caller, form: Form): Promise<void> {
   const [view, names] = [c.view(keys[0]!.space), namesOf(c, keys, form)];
   const call = now();
   await c.read(via, async () => {
-    const values = await overwriting(view.getMany(names, c.limits()), takenOver(names));
+    const values = await overwriting(view.getMany(names, c.batchLimits(keys)), takenOver(names));
     const end = now();
     if (values.length !== keys.length) c.wrong(via, call, `${values.length} values for ${keys.length} keys`);
     for (const [i, value] of values.entries()) c.saw(via, keys[i]!, value, call, end);
@@ -171,7 +171,7 @@ async function getManyInto(c: Caller, form: Form): Promise<void> {
     via,
     async () => {
       try {
-        const used = await overwriting(view.getManyInto(names, target.bytes, spans, c.limits()), takenOver(names));
+        const used = await overwriting(view.getManyInto(names, target.bytes, spans, c.batchLimits(keys)), takenOver(names));
         const end = now();
         const wrong = wrongSpans(spans, keys.length, used, target.bytes.length);
         if (wrong !== undefined) c.wrong(via, call, `${via}: ${wrong}`);

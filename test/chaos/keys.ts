@@ -35,7 +35,9 @@ export const TAIL_NAMESPACE = 5;
 export const EMPTY_NAMESPACE = 9;
 const WIDE_NAMESPACE = 3;
 export const NAMESPACES: readonly number[] = [0, 1, 2, WIDE_NAMESPACE, MSGPACK_NAMESPACE];
-/** More than the keys of one crossing (client/batch-reads.ts CHUNK). */
+/** Keys of one crossing: a batch of more goes in pieces (client/batch-reads.ts). */
+export const CROSSING = 1024;
+/** More than that. */
 export const WIDE = 1400;
 const COUNTS: Readonly<Record<KeyClass, number>> = { g: 18, t: 8, m: 3, y: 8, w: WIDE, c: 3, l: 3 };
 const LONG = 300;

@@ -44,6 +44,7 @@ test.serial('an init with one wrong word makes nothing, and the corrected one go
     ['--server', 's1', '--server', 'a/b'],
     ['--server', '../a=host'],
     ['--server', 's1', '--days', '3650'],
+    ['--server', 's1', '--server', 's2', '--server', 's1=10.0.0.1'],
   ]) {
     const { text, code } = await printed(['secrets', 'init', other, ...words]);
     t.is(code, 2, text);

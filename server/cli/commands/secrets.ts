@@ -120,6 +120,9 @@ function plannedCertificates({ directory, cluster, server, host, days }: InitArg
           },
         ]
       : server.map((one) => serverIssue(cluster, one, host ?? localHosts(), days));
+  const twice = servers.find(({ file }, i) => servers.findIndex((one) => one.file === file) !== i);
+  if (twice !== undefined)
+    throw bad(`--server ${twice.name.name} is named twice: its hosts go into one, --server ID=HOST,HOST`);
   const clients = CERTIFICATE_ROLES.filter((role) => role !== 'peer').map((role) => ({
     file: role,
     name: { cluster, role, name: role },

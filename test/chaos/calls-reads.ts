@@ -171,7 +171,10 @@ async function getManyInto(c: Caller, form: Form): Promise<void> {
     via,
     async () => {
       try {
-        const used = await overwriting(view.getManyInto(names, target.bytes, spans, c.batchLimits(keys)), takenOver(names));
+        const used = await overwriting(
+          view.getManyInto(names, target.bytes, spans, c.batchLimits(keys)),
+          takenOver(names),
+        );
         const end = now();
         const wrong = wrongSpans(spans, keys.length, used, target.bytes.length);
         if (wrong !== undefined) c.wrong(via, call, `${via}: ${wrong}`);

@@ -229,7 +229,9 @@ TEST(a_full_disk_refuses_changes_after_a_while_and_takes_them_again) {
     uint32_t n = 0;
     fkv_status s = end_noted(raw_put_begin(&c, key_at(n++), value, sizeof value));
     gated_disk_fill(&disks[OWNER], true);
-    while (s == FKV_OK && n < MOST) s = end_noted(raw_put_begin(&c, key_at(n++ % 50), value, sizeof value));
+    /* BUSY: one waited for its memory for 50 ms, as on a busy machine, before the log knew that its disk is full. */
+    while ((s == FKV_OK || s == FKV_BUSY) && n < MOST)
+        s = end_noted(raw_put_begin(&c, key_at(n++ % 50), value, sizeof value));
     CHECK_EQ(s, FKV_TABLE_FULL);
     CHECK(log_stats().disk_full);
     fkv_reply r;

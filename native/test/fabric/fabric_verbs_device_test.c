@@ -1,6 +1,6 @@
-/* fabric_verbs_numbers_test.c: a device that gives the number of a destroyed queue pair to the next one while
- * completions of the first are still in the completion queue, as soft-iWARP does and the specification allows. Device
- * and connection manager are the test's. */
+/* fabric_verbs_device_test.c: a device that gives the number of a destroyed queue pair to the next one while
+ * completions of the first are still in the completion queue, and takes in half of a chain, as soft-iWARP does. Device and
+ * connection manager are the test's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,8 +155,28 @@ TEST(a_message_in_one_tenant_s_memory_reaches_no_connection_of_another) {
     rig_free(r);
 }
 
+/* soft-iWARP's answer where it refuses a later request of a chain: 0, and which one. */
+static int refuses_the_last(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad) {
+    (void)qp;
+    while (wr->next) wr = wr->next;
+    *bad = wr;
+    return 0;
+}
+
+TEST(a_chain_of_which_the_end_was_refused_ends_its_connection) {
+    rig *r = rig_new();
+    verbs_conn *c = established(r, 1);
+    c->qp->context = &device;
+    device.ops.post_send = refuses_the_last;
+    c->chained = 2;
+    verbs_doorbell(c);
+    CHECK_EQ((int)c->state, (int)VERBS_BROKEN);
+    rig_free(r);
+}
+
 int main(int argc, char **argv) {
     RUN(what_was_sent_to_a_connection_that_ended_is_not_the_next_one_s);
     RUN(a_message_in_one_tenant_s_memory_reaches_no_connection_of_another);
+    RUN(a_chain_of_which_the_end_was_refused_ends_its_connection);
     return check_end(argc, argv);
 }

@@ -18,8 +18,10 @@
  * any thread. fab_reg, fab_dereg, fab_open and fab_close may be called from any thread.
  * Memory. A registered region and the local buffer of a READ must outlive every operation that may touch them:
  * fab_dereg() returns only when no READ by any peer can touch the region any more (shm excepted: a client's mapping
- * outlives deregistration, which is why leases are checked after every READ); a local buffer is free again when
- * its FAB_WC_READ, with whatever status, was polled.
+ * outlives deregistration, which is why leases are checked after every READ; and soft-iWARP, which finishes READs that
+ * are under way, with what the memory has by then). So a reader is kept from what comes into memory next by quarantine
+ * and leases, never by deregistration alone. A local buffer is free again when its FAB_WC_READ, with whatever status,
+ * was polled.
  * Errors. A failed operation completes with a status other than FAB_SUCCESS. After such a completion the connection is
  * in error, as a queue pair is: everything outstanding completes with FAB_WR_FLUSH_ERR, then FAB_WC_DISCONNECT comes
  * once, then the user calls fab_disconnect() to free it. No operation is ever left without a completion: each provider

@@ -80,6 +80,23 @@ export const mutations = [
       "const kind = '';",
     ],
   ]),
+  // ---------------------------------------------------------------- whose message it is
+  ...inFile('native/fabric/verbs/conn.c', [
+    [
+      "access: what a connection left in the queue is the next one's of its number",
+      by('fabric_verbs_device')('what_was_sent_to_a_connection_that_ended_is_not_the_next_one_s'),
+      '    verbs_drain(cq);\n    int e = verbs_pool_of',
+      '    int e = verbs_pool_of',
+    ],
+  ]),
+  ...inFile('native/fabric/verbs/poll.c', [
+    [
+      'access: a message is given to a connection of another tenant',
+      by('fabric_verbs_device')('a_message_in_one_tenant_s_memory_reaches_no_connection_of_another'),
+      'if (c && c->pool != b->pool) c = NULL;',
+      '',
+    ],
+  ]),
   // ---------------------------------------------------------------- who comes in
   ...inFile('native/dataplane/connection.c', [
     [

@@ -209,7 +209,10 @@ int verbs_accept(fab_conn *conn, uint32_t tenant, const void *priv, uint32_t pri
         c->deadline_ns = fkv_now_ns() + (uint64_t)c->cq->d->head.options.handshake_ms * 1000000u;
         if (v->rdma_accept(c->id, &p)) e = -errno;
     }
-    if (e) verbs_break(c, FAB_SUCCESS, FAB_GENERAL_ERR);
+    if (e)
+        verbs_break(c, FAB_SUCCESS, FAB_GENERAL_ERR);
+    else
+        verbs_conn_rnr_timer(c);
     return e;
 }
 
@@ -293,6 +296,7 @@ static void established(verbs_conn *c, verbs_event *e) {
             return;
         }
         c->state = VERBS_UP;
+        verbs_conn_rnr_timer(c);
         completed(c, FAB_WC_CONNECT, FAB_SUCCESS, e);
         if (owner_speaks_second(c)) verbs_say_first(c);
         verbs_deliver_early(c);

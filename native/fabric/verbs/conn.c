@@ -214,6 +214,10 @@ verbs_conn *verbs_conn_of_qp(verbs_cq *cq, uint32_t number) {
 int verbs_conn_qp(verbs_conn *c, uint32_t tenant) {
     verbs_cq *cq = c->cq;
     const verbs_lib *v = cq->d->v;
+    /* The next queue pair may get the number of one that was destroyed, over soft-iWARP at once, while completions of
+     * that one are still in the queue: with them in it, its messages would be taken for the new connection's. None
+     * comes later, for a destroyed queue pair makes none. */
+    verbs_drain(cq);
     int e = verbs_pool_of(cq, tenant, &c->pool);
     if (e) return e;
     if (cq->reserved + VERBS_SQ > cq->depth) return -ENOSPC;
@@ -239,6 +243,14 @@ int verbs_conn_qp(verbs_conn *c, uint32_t tenant) {
     c->next_by_qp = cq->by_qp[c->qp_number % VERBS_QP_CHAINS];
     cq->by_qp[c->qp_number % VERBS_QP_CHAINS] = c;
     return 0;
+}
+
+void verbs_conn_rnr_timer(verbs_conn *c) {
+    if (c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP) return; /* it has no such answer */
+    struct ibv_qp_attr attr = { .min_rnr_timer = VERBS_RNR_TIMER };
+    if (c->cq->d->v->ibv_modify_qp(c->qp, &attr, IBV_QP_MIN_RNR_TIMER))
+        fab_log(&c->cq->d->head.options, FAB_LOG_WARNING,
+                "verbs: the RNR timer cannot be set, so a peer that finds no buffer here waits for 655 ms");
 }
 
 static void destroy_qp(verbs_conn *c) {

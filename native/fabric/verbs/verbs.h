@@ -23,7 +23,7 @@
  *
  * A message begins with 8 bytes of this provider (verbs_prefix): credits given back. One credit is one receive buffer;
  * an end never has more messages in flight than it was granted, so a shared receive queue overflows only when very many
- * peers send at once, and then RNR retries of bounded number wait for it.
+ * peers send at once. Their devices then try again every 1.28 ms (VERBS_RNR_TIMER), until op_timeout_ms ends the SEND.
  *
  * An orderly end is a message too (VERBS_BYE): a connection manager's notice overtakes what was sent before it, and is
  * the same whether a peer closed or died. So fab_disconnect sends it, keeps the queue pair until it is acknowledged
@@ -53,7 +53,8 @@ enum {
     VERBS_SIGNAL_EVERY = 32,   /* at the latest, a completion is asked for this often */
     VERBS_INLINE_WANTED = 256, /* bytes; the device may give less */
     VERBS_RETRIES = 3,         /* 7 means for ever to rxe */
-    VERBS_RNR_RETRIES = 6,     /* 7 means for ever to every device */
+    VERBS_RNR_RETRIES = 7,     /* for ever: op_timeout_ms is the bound */
+    VERBS_RNR_TIMER = 14,      /* 1.28 ms; rdma_cm leaves it at 0, which is 655 ms (IBTA 1.4, table 45) */
     VERBS_ACK_TIMEOUT = 14,    /* 4.096 us * 2^14 = 67 ms */
     VERBS_QP_CHAINS = 1024,
     VERBS_TICK_MS = 50, /* how often time-outs are looked for */
@@ -321,7 +322,9 @@ static inline verbs_prefix *verbs_buffer_prefix(verbs_buffer *b) { return (verbs
 
 /* conn.c */
 int verbs_conn_new(verbs_cq *cq, void *user, verbs_conn **out);
-int verbs_conn_qp(verbs_conn *c, uint32_t tenant);                                /* makes the queue pair */
+int verbs_conn_qp(verbs_conn *c, uint32_t tenant); /* makes the queue pair */
+/* How soon a peer whose message found no buffer here tries again. The queue pair can send already. */
+void verbs_conn_rnr_timer(verbs_conn *c);
 verbs_conn *verbs_conn_of_slot(verbs_cq *cq, uint32_t slot, uint32_t generation); /* NULL: freed since */
 verbs_conn *verbs_conn_of_qp(verbs_cq *cq, uint32_t number);
 /* The connection is in error from now on: the queue pair is destroyed (the device touches no buffer afterwards), then

@@ -1,6 +1,7 @@
 /* The verbs provider: the conformance suite over an RDMA device whose address FARKV_VERBS_ADDRESS names (in the virtual
  * machine of test/rdma, soft-RoCE's and soft-iWARP's; on a host with a NIC, that NIC's). Without it there is nothing to
  * run on, and it says so. */
+#include <dlfcn.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,6 +179,27 @@ TEST(an_owner_posts_nothing_before_it_may) {
     pair_close(&p);
 }
 
+/* rdma_cm leaves a queue pair's RNR timer at 0, which is 655 ms: a burst of many peers that finds no buffer would stop
+ * each of them for that long. */
+TEST(a_peer_that_found_no_buffer_tries_again_soon) {
+    static pair p;
+    pair_open(&p, &verbs, NULL, 1);
+    void *library = dlopen("libibverbs.so.1", RTLD_NOW);
+    CHECK(library != NULL);
+    int (*query)(struct ibv_qp *, struct ibv_qp_attr *, int, struct ibv_qp_init_attr *);
+    *(void **)&query = dlsym(library, "ibv_query_qp");
+    for (int i = 0; i < 2; i++) {
+        const verbs_conn *c = (const verbs_conn *)(i ? p.client_conn : p.owner_conn);
+        struct ibv_qp_attr attr;
+        struct ibv_qp_init_attr ignored;
+        CHECK_EQ(query(c->qp, &attr, IBV_QP_MIN_RNR_TIMER, &ignored), 0);
+        if (c->id->verbs->device->transport_type == IBV_TRANSPORT_IB)
+            CHECK_EQ((int)attr.min_rnr_timer, (int)VERBS_RNR_TIMER);
+    }
+    dlclose(library);
+    pair_close(&p);
+}
+
 /* A work request of which the device never says anything, as soft-RoCE's with endless retries: put into the send queue
  * by hand, for no device here loses one to order. It is behind a message that is told of by nobody. */
 TEST(what_the_device_never_completes_ends_in_time) {
@@ -214,6 +236,7 @@ int main(int argc, char **argv) {
     if (fabric_conformance_child(&verbs, argc, argv)) return 0;
     fabric_conformance(&verbs);
     RUN(an_owner_posts_nothing_before_it_may);
+    RUN(a_peer_that_found_no_buffer_tries_again_soon);
     RUN(what_the_device_never_completes_ends_in_time);
     RUN(a_client_lets_a_lost_device_go_and_binds_anew);
     RUN(an_owner_whose_device_is_lost_says_once_that_nobody_comes);

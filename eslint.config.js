@@ -26,9 +26,18 @@ export default tseslint.config(
     files: ['**/*.mjs', '**/*.js'],
     languageOptions: {
       globals: Object.fromEntries(
-        ['process', 'console', 'Buffer', 'URL', 'setTimeout', 'clearTimeout', 'performance', 'AbortController'].map(
-          (name) => [name, 'readonly'],
-        ),
+        [
+          'process',
+          'console',
+          'Buffer',
+          'URL',
+          'setTimeout',
+          'clearTimeout',
+          'performance',
+          'AbortController',
+          'AbortSignal',
+          'fetch',
+        ].map((name) => [name, 'readonly']),
       ),
     },
   },

@@ -251,5 +251,11 @@ export const mutations = [
       '    if (e == 0 && r->threads > d->c.workers) {',
       '    if (e == 0 && r->threads > d->c.workers + 64) {',
     ],
+    [
+      'recovery: snapshots go on without their log',
+      recovery('snapshots_whose_log_is_lost_are_not_gone_on_with'),
+      '    if (found->verdict <= WAL_TORN && found->batch == 1 && snapshots > 0) {',
+      '    if (found->verdict <= WAL_TORN && found->batch == 1 && snapshots > UINT32_MAX - 1) {',
+    ],
   ]),
 ];

@@ -134,11 +134,12 @@ export const mutations = [
       'return write_head(m, spare) &&',
     ],
     [
-      'log: a third file without batches waits behind a free number',
+      'log: a third file without batches is removed last',
       MADE_ANEW,
-      ' && s->number < w->next_file + AHEAD;',
-      ';',
+      '        if (f->number < w->next_file + AHEAD) at = &f->link;\n',
+      '        at = &f->link;\n',
     ],
+    ['log: a third file without batches is made anew, too', MADE_ANEW, ' && s->number < w->next_file + AHEAD;', ';'],
   ]),
   ...inFile('native/log/file.c', [
     [

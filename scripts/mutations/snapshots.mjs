@@ -258,4 +258,12 @@ export const mutations = [
       '    if (found->verdict <= WAL_TORN && found->batch == 1 && snapshots > UINT32_MAX - 1) {',
     ],
   ]),
+  ...inFile('native/dataplane/durable.c', [
+    [
+      'recovery: what a start holds back of the log stays',
+      served('what_a_start_holds_back_of_the_log_is_given_back_with_the_next_batch'),
+      '    if (wal_holds_back(&g->wal)) g->snapshots.trims = true;\n',
+      '',
+    ],
+  ]),
 ];

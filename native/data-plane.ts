@@ -43,6 +43,8 @@ export interface DataPlaneOptions {
   readonly replicaLeaseMs?: number;
   /** For how long a copy that is waited for may acknowledge nothing before `onCopy` calls it late; default 1,000. */
   readonly backupSlowMs?: number;
+  /** Between two looks at all memory of a copy; default 300,000. */
+  readonly scrubMs?: number;
   /** Where the records of durable shards go; without it no shard is durable. */
   readonly log?: DataPlaneLog;
 }

@@ -71,7 +71,10 @@ test('a server that comes to a cluster has a number of its directory, not of its
 test('two servers cannot have the same directory at once', (t) => {
   const path = fresh();
   const first = open(path);
-  t.throws(() => open(path), refused(/in use by another farkv server/));
+  t.throws(
+    () => open(path),
+    refused(/in use by another farkv server: stop that one, or give this one a --data-dir of its own$/),
+  );
   first.close();
   t.notThrows(() => open(path).close());
 });
@@ -79,12 +82,15 @@ test('two servers cannot have the same directory at once', (t) => {
 test('a directory of another server, of another list of servers, or of something else is refused', (t) => {
   const path = fresh();
   open(path).close();
-  t.throws(() => open(path, { id: 's2' }), refused(/belongs to server s1, not s2/));
+  t.throws(() => open(path, { id: 's2' }), refused(/belongs to server s1, not s2: .*start it with --id s1$/));
   t.throws(() => open(path, { peers: peers('s1', 's3') }), refused(/must stay the same until the cluster is made/));
   const other = fresh();
   mkdirSync(other);
   writeFileSync(join(other, 'photo.jpg'), '');
-  t.throws(() => open(other), refused(/not empty and not a farkv data directory \(photo.jpg\)/));
+  t.throws(
+    () => open(other),
+    refused(/not empty and not a farkv data directory \(photo.jpg\): name an empty one, or a new one$/),
+  );
   t.throws(() => open(join(other, 'photo.jpg')), refused(/cannot be (made|used)/));
 });
 
@@ -101,7 +107,7 @@ test('a first start that was cut short is begun anew', (t) => {
 test('a damaged file is refused and named', (t) => {
   for (const [name, content] of [
     ['identity.json', '{"format":1,'],
-    ['identity.json', '{"format":2}'],
+    ['identity.json', '{"format":1}'],
     ['serving.json', '{"leaseMs":-5}'],
   ] as const) {
     const path = fresh();
@@ -109,6 +115,16 @@ test('a damaged file is refused and named', (t) => {
     writeFileSync(join(path, name), content);
     t.throws(() => open(path), refused(new RegExp(`${name} is damaged`)));
   }
+});
+
+test('what a later version wrote is refused as such', (t) => {
+  const path = fresh();
+  open(path).close();
+  writeFileSync(join(path, 'identity.json'), '{"format":2,"id":"s1"}');
+  t.throws(
+    () => open(path),
+    refused(/identity.json has format 2, of a later version of farkv: start that one; this one reads up to 1$/),
+  );
 });
 
 test('the mark of served shards outlives the process until it is cleared', (t) => {

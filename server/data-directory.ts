@@ -52,7 +52,7 @@ export const checkKnownServer = record<KnownServer>({
 });
 
 interface Identity {
-  readonly format: 1;
+  readonly format: typeof IDENTITY_FORMAT;
   readonly id: string;
   readonly instance: string;
   readonly voters: readonly string[];
@@ -63,8 +63,9 @@ interface Identity {
   readonly joined?: boolean;
   readonly servers?: readonly KnownServer[];
 }
+const IDENTITY_FORMAT = 1;
 const checkIdentity = record<Identity>({
-  format: literal(1),
+  format: literal(IDENTITY_FORMAT),
   id: memberId,
   instance: hex64,
   voters: list(memberId, MEMBERS_MAX),
@@ -106,7 +107,7 @@ function lockDirectory(path: string, tryLock: (fd: number) => boolean): number {
   const fd = ownFile(join(path, 'lock'), (file) => openRegular(file, how, 0o600));
   if (tryLock(fd)) return fd;
   closeSync(fd);
-  refuse(`${path} is in use by another farkv server`);
+  refuse(`${path} is in use by another farkv server: stop that one, or give this one a --data-dir of its own`);
 }
 
 export class DataDirectory {
@@ -130,9 +131,14 @@ export class DataDirectory {
       // identity.json.new: a first start that was cut short.
       const strangers = readdirSync(path).filter((name) => !['lock', 'identity.json.new', 'lost+found'].includes(name));
       if (strangers.length > 0)
-        refuse(`${path} is not empty and not a farkv data directory (${strangers.slice(0, 3).join(', ')})`);
+        refuse(
+          `${path} is not empty and not a farkv data directory (${strangers.slice(0, 3).join(', ')}): name an empty one, or a new one`,
+        );
     } else {
-      if (found.id !== options.id) refuse(`${path} belongs to server ${found.id}, not ${options.id}`);
+      if (found.id !== options.id)
+        refuse(
+          `${path} belongs to server ${found.id}, not ${options.id}: give this server a --data-dir of its own, or start it with --id ${found.id}`,
+        );
       // Later the metadata says who the servers are.
       if (found.clusterId === undefined && found.joined !== true && found.voters.join() !== voters.join()) {
         refuse(
@@ -141,7 +147,7 @@ export class DataDirectory {
       }
     }
     this.#identity = found ?? {
-      format: 1,
+      format: IDENTITY_FORMAT,
       id: options.id,
       instance: options.newInstance,
       voters,
@@ -217,7 +223,9 @@ export class DataDirectory {
   setClusterId(clusterId: string): void {
     if (this.clusterId === clusterId) return;
     if (this.clusterId !== '')
-      refuse(`${this.path} belongs to cluster ${this.clusterId}, the metadata to ${clusterId}`);
+      refuse(
+        `${this.path} belongs to cluster ${this.clusterId}, the metadata to ${clusterId}: give this server the directory that it has in this cluster; a server that is new in it comes with --join and an empty one`,
+      );
     this.#identity = { ...this.#identity, clusterId };
     this.#write('identity.json', this.#identity);
   }
@@ -249,9 +257,17 @@ export class DataDirectory {
       if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
       throw cause;
     }
+    let format = 0;
     try {
-      return check(JSON.parse(text) as unknown, name);
+      const value = JSON.parse(text) as unknown;
+      format = formatOf(value);
+      return check(value, name);
     } catch (cause) {
+      if (format > IDENTITY_FORMAT)
+        refuse(
+          `${join(this.path, name)} has format ${format}, of a later version of farkv: start that one; this one reads up to ${IDENTITY_FORMAT}`,
+          cause,
+        );
       refuse(
         `${join(this.path, name)} is damaged; restore the directory from a copy, or start this server under a new one`,
         cause,
@@ -282,6 +298,12 @@ export class DataDirectory {
       closeSync(fd);
     }
   }
+}
+
+/** 0: it names none. */
+function formatOf(value: unknown): number {
+  const format = typeof value === 'object' && value !== null && 'format' in value ? value.format : undefined;
+  return Number.isInteger(format) ? (format as number) : 0;
 }
 
 /** Temporary directories of servers that were killed: nobody holds their locks any more. */

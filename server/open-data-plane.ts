@@ -110,7 +110,7 @@ async function start(
   workers: number,
   sockets: readonly string[],
 ): Promise<Started> {
-  const { leaseMs, driftPpm, maxClients, clientQuota, polling, hugePages, memoryBytes } = settings;
+  const { leaseMs, driftPpm, maxClients, clientQuota, polling, hugePages, memoryBytes, scrubMs } = settings;
   const plane = new native.DataPlane({
     serverIncarnation: incarnation,
     hashSeed: Buffer.from(state.hashSeed, 'hex'),
@@ -129,6 +129,7 @@ async function start(
     polling,
     hugePages,
     memoryBytes,
+    scrubMs,
     ...(values === undefined ? {} : { log: values.log }),
   });
   // Who asks before this start has its first lease is told nothing.

@@ -5,7 +5,7 @@ import test from 'ava';
 import type { MetadataState } from '../core/metadata/state.js';
 import type { Found } from '../core/shards/index.js';
 import type { DataDirectory } from './data-directory.js';
-import { isAllFound, toldOf, valuesOf } from './values-log.js';
+import { isAllFound, logFailure, toldOf, valuesOf } from './values-log.js';
 
 const OPTIONS = { id: 's1', memoryBytes: 1 << 26, shardMemoryMin: 1 << 20, syncMs: 50 };
 const COPY = '00000000000000aa';
@@ -91,4 +91,9 @@ test('copies that are told have the mark of their start', (t) => {
   t.false(is('in-sync', [found(false)]));
   t.false(is('eligible', []));
   t.true(is('joining', []), 'it is none any more');
+});
+
+test('why a log failed is said with the name of the error, also of one that Node.js does not know', (t) => {
+  t.regex(logFailure('/d/values', 'write', '0-1', 5).message, /^\/d\/values\/0-1: write failed: EIO, i\/o error\. /);
+  t.regex(logFailure('/d/values', 'sync', '0-1', 122).message, /0-1: sync failed: EDQUOT, disk quota exceeded\. /);
 });

@@ -7,6 +7,7 @@
  *             early                what was acknowledged may not be there (early-mark.ts)
  */
 import { mkdirSync, readdirSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { getSystemErrorMap } from 'node:util';
 import { FarkvError } from '../core/errors.js';
@@ -184,6 +185,7 @@ export function logFailure(directory: string, operation: string, file: string, e
 }
 
 export function textOf(errno: number): string {
+  if (errno === constants.errno.EDQUOT) return 'EDQUOT, disk quota exceeded'; // which libuv does not know
   const [name, text] = getSystemErrorMap().get(-errno) ?? [`error ${errno}`];
   return text === undefined ? name : `${name}, ${text}`;
 }

@@ -52,7 +52,11 @@ static void durable(void *owner, const wal_section *x) {
     came_further(s);
 }
 
-static void room(void *owner) { ((worker_log *)owner)->w->feed_starved = true; }
+static void room(void *owner) {
+    worker_log *g = owner;
+    g->w->feed_starved = true;
+    if (wal_holds_back(&g->wal)) g->snapshots.trims = true;
+}
 
 uint32_t durable_epoch(const shard *s) { return follows(s) ? s->copy->place.epoch : s->replica.epoch; }
 bool durable_has_begun(const shard *s) {

@@ -221,11 +221,21 @@ static void end(dataplane *d, recovered_copy *c) {
     recover_end(c);
 }
 
+/* Before a snapshot is made its epoch has begun in the log, and some file of a log that has begun always has a batch
+ * (log/files.h). So snapshots beside a new log are what is left of one that was lost. */
 void recovery_read(worker *w, const wal_identity *of, wal_found *found) {
     recovery *r = w->d->recovery;
-    for (uint32_t i = 0; i < r->snapshots; i++)
-        if (r->snapshot[i].worker == w->number && !r->snapshot[i].why[0]) read_snapshot(w, of, &r->snapshot[i]);
+    uint32_t snapshots = 0;
+    for (uint32_t i = 0; i < r->snapshots; i++) {
+        if (r->snapshot[i].worker != w->number || r->snapshot[i].why[0]) continue;
+        read_snapshot(w, of, &r->snapshot[i]);
+        snapshots++;
+    }
     wal_replay(&r->disk.table, of, take_section, w, found);
+    if (found->verdict <= WAL_TORN && found->batch == 1 && snapshots > 0) {
+        found->verdict = WAL_FILE_MISSING;
+        wal_file_name(found->file, of->thread, 1);
+    }
     each_copy(w->d, w->number, end);
 }
 

@@ -123,7 +123,7 @@ void wal_files_go_on(wal *w, bool again) {
     wal_make *m = &w->make;
     if (m->base.under_way || w->failed || w->stopped) return;
     wal_file *s = LIST_FIRST(&w->spare, wal_file, link);
-    bool usable = s && s->bytes == w->c.file_bytes;
+    bool usable = s && s->bytes == w->c.file_bytes && s->number < w->next_file + AHEAD;
     bool remove = s && (!usable || (w->aheads == AHEAD && w->spares > SPARE));
     if (!remove && (w->aheads == AHEAD || (w->full && !usable && !again))) return;
     m->of = w->c.of;
@@ -142,15 +142,22 @@ void wal_files_go_on(wal *w, bool again) {
     disk_job_post(&m->base, w->c.disk, w->c.home, w->c.maker, remove ? remove_from_disk : make_on_disk);
 }
 
-/* The files without batches stay first among the spare ones: a number that is given again is free by then. */
+/* The files without batches stay first among the spare ones: a number that is given again is free by then. Before them
+ * come those beyond the two that are made first, the last one first: they are removed, so that at most one file lies
+ * behind a name that is free for a moment. */
 void wal_files_take(wal *w, fkv_list *found) {
     list_take_all(found, &w->kept);
+    w->next_file = 1;
+    for (fkv_list *l = w->kept.next; l != &w->kept; l = l->next) {
+        const wal_file *f = LIST_OF(l, const wal_file, link);
+        if (f->batched) w->next_file = f->number + 1;
+    }
+    fkv_list *at = &w->spare;
     for (wal_file *f; (f = LIST_LAST(&w->kept, wal_file, link)) && !f->batched; w->spares++) {
         list_remove(&f->link);
-        list_push_front(&w->spare, &f->link);
+        list_insert(at, &f->link);
+        if (f->number < w->next_file + AHEAD) at = &f->link;
     }
-    wal_file *last = LIST_LAST(&w->kept, wal_file, link);
-    w->next_file = last ? last->number + 1 : 1;
 }
 
 wal_file *wal_files_next(wal *w) {

@@ -67,7 +67,7 @@ static bool deliver(reader *r, wal_file *f, const wal_batch *head, const uint8_t
 static bool gap(reader *r, const wal_file *f, const wal_batch *head) {
     const wal_file *b = r->before;
     if (b == f || head->number < r->found->batch) return verdict(r, WAL_DAMAGED, f->number, f->at);
-    if (f->number != b->number + 1) return verdict(r, WAL_FILE_MISSING, b->number + 1, 0);
+    if (f->number != b->number + 1) return verdict(r, WAL_DAMAGED, b->number + 1, WAL_BLOCK); /* it has none */
     return b->at == b->bytes ? verdict(r, WAL_DAMAGED, f->number, f->at) : verdict(r, WAL_DAMAGED, b->number, b->at);
 }
 
@@ -158,6 +158,34 @@ static void found_name(void *arg, const char *name) {
     list_insert(at, &f->link);
 }
 
+/* ---- whether all files are there (files.h) ---- */
+
+static bool missing(reader *r, uint64_t number) { return verdict(r, WAL_FILE_MISSING, number, 0); }
+
+/* One file may lie behind a free number: with batches that do not go on, it is told by those. */
+static bool follows(reader *r, const wal_file *p, const wal_file *f) {
+    bool last = f->link.next == &r->found->files;
+    if (!p || f->number == p->number + 1 || (last && f->number == p->number + 2)) return true;
+    return missing(r, p->number + 1);
+}
+
+/* No file has a batch, so the log is new, or has lost them all. */
+static bool is_new(reader *r) {
+    const wal_file *f = LIST_FIRST(&r->found->files, const wal_file, link);
+    return !f || f->number == 1 || (f->number == 2 && f->link.next == &r->found->files) || missing(r, f->number - 1);
+}
+
+static void read_files(reader *r) {
+    wal_found *found = r->found;
+    const wal_file *p = NULL;
+    for (fkv_list *l = found->files.next; l != &found->files; l = l->next) {
+        wal_file *f = LIST_OF(l, wal_file, link);
+        if (!follows(r, p, f) || !read_file(r, f)) return;
+        p = f;
+    }
+    if (found->batch == 1) is_new(r);
+}
+
 void wal_replay(disk *d, const wal_identity *of, wal_reader each, void *arg, wal_found *found) {
     *found = (wal_found){ .batch = 1 };
     list_init(&found->files);
@@ -169,8 +197,7 @@ void wal_replay(disk *d, const wal_identity *of, wal_reader each, void *arg, wal
         found->verdict = WAL_UNREADABLE;
         found->error = e;
     }
-    for (fkv_list *l = found->files.next; e == 0 && l != &found->files; l = l->next)
-        if (!read_file(&r, LIST_OF(l, wal_file, link))) break;
+    if (e == 0) read_files(&r);
     window_close(&r.window);
 }
 
@@ -183,7 +210,12 @@ void wal_found_text(const wal_found *f, char *to, uint32_t room) {
         snprintf(to, room, "%s: the last batch, at %llu, was not written to its end and is cut off", name, at);
         break;
     case WAL_DAMAGED: snprintf(to, room, "%s: damaged at %llu", name, at); break;
-    case WAL_FILE_MISSING: snprintf(to, room, "%s is missing, with batch %llu and later ones", name, batch); break;
+    case WAL_FILE_MISSING:
+        if (batch > 1)
+            snprintf(to, room, "%s is missing, with batch %llu and later ones", name, batch);
+        else
+            snprintf(to, room, "%s is missing, with all that was in the log", name);
+        break;
     case WAL_OTHER_CLUSTER: snprintf(to, room, "%s belongs to another cluster", name); break;
     case WAL_OTHER_INSTANCE: snprintf(to, room, "%s belongs to another data directory", name); break;
     case WAL_LATER_FORMAT:

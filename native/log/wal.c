@@ -38,10 +38,12 @@ static void write_on_disk(job *j) {
 static void written(job *j) {
     wal *w = LIST_OF(j, wal, write.base.job);
     wal_write *x = &w->write;
-    if (x->base.failure.error)
+    if (x->base.failure.error) {
         wal_fail(w, &x->base.failure);
-    else
+    } else {
         fkv_histogram_record(&w->syncs, x->took_ns);
+        x->file->batched = true;
+    }
     wal_section s;
     const uint8_t *records;
     uint32_t at = sizeof(wal_batch);
@@ -191,9 +193,14 @@ void wal_retry(wal *w) {
     if (w->full) wal_files_go_on(w, true);
 }
 
+/* The last file with a batch stays, whatever it holds (files.h). */
 void wal_trim(wal *w, wal_covered covered, void *arg) {
+    w->holds_back = false;
     for (wal_file *f; (f = LIST_FIRST(&w->kept, wal_file, link));) {
         if (f->handle >= 0 || !wal_file_covered(f, covered, arg)) break;
+        const wal_file *next = LIST_AFTER(&w->kept, f, wal_file, link);
+        w->holds_back = !next || !next->batched;
+        if (w->holds_back) break;
         list_remove(&f->link);
         list_push(&w->spare, &f->link);
         w->spares++;

@@ -75,10 +75,11 @@ typedef struct wal {
     fkv_list spare;            /* what is in them is not needed: to be used again, or removed; in this order */
     uint32_t aheads, spares;
     uint64_t next_batch, next_file;
-    bool full;    /* the disk: no file could be made */
-    bool failed;  /* invariant 3 */
-    bool stopped; /* nothing more is posted */
-    bool home;    /* a batch has come home since the turn before ended */
+    bool full;       /* the disk: no file could be made */
+    bool failed;     /* invariant 3 */
+    bool stopped;    /* nothing more is posted */
+    bool home;       /* a batch has come home since the turn before ended */
+    bool holds_back; /* wal_trim would have given more back, had there been a batch behind it */
     uint64_t turn_ns;
     group_commit group;
     wal_write write;
@@ -106,8 +107,10 @@ static inline uint64_t wal_deadline(const wal *w) { return group_commit_deadline
 /* Whether all that was appended was reported durable. */
 static inline bool wal_is_idle(const wal *w) { return !w->write.base.under_way && w->filling.sections == 0; }
 /* Files are used again, from the oldest on, as long as `covered` is true of all that they hold: it is in a snapshot of
- * that epoch or a later one, or the copy is gone for ever. */
+ * that epoch or a later one, or the copy is gone for ever. The last file with a batch stays. */
 void wal_trim(wal *w, wal_covered covered, void *arg);
+/* Whether to call that again when `room` says that a batch has come home. */
+static inline bool wal_holds_back(const wal *w) { return w->holds_back; }
 /* Bytes of the files that are kept, as far as they are written. */
 uint64_t wal_kept_bytes(const wal *w);
 /* Files without records that the log may go on in. */

@@ -11,6 +11,9 @@ const USED_AGAIN = cuts('files_that_are_used_again_survive_a_cut_in_any_operatio
 const FLIPS = damage('a_flipped_bit_is_a_torn_tail_in_the_last_batch_and_damage_elsewhere');
 const OWNERS = damage('a_file_of_another_owner_or_of_a_later_format_is_named');
 
+const NEWEST = damage('the_newest_file_is_missed_as_well');
+const MADE_ANEW = cuts('a_start_that_makes_files_anew_may_end_in_any_operation');
+
 export const mutations = [
   ...inFile('native/log/wal.c', [
     [
@@ -48,6 +51,12 @@ export const mutations = [
       cuts('names_of_files_survive_the_next_cut_though_the_process_ended_before_they_were_synced'),
       '    int e = d->sync_directory(d);\n',
       '    int e = 0;\n',
+    ],
+    [
+      'log: the last file with a batch is given back',
+      write('the_last_file_with_a_batch_stays_until_there_is_one_behind_it'),
+      '        if (w->holds_back) break;\n',
+      '',
     ],
   ]),
   ...inFile('native/log/batch.c', [
@@ -87,10 +96,17 @@ export const mutations = [
     ],
     [
       'log: batches between two files may be missing',
-      damage('a_missing_file_is_named_with_the_first_batch_that_is_gone'),
+      damage('a_file_that_has_lost_its_batches_is_damaged'),
       '        if (r->before && head.number != found->batch) return gap(r, f, &head);\n',
       '',
     ],
+    [
+      'log: numbers of files need not follow each other',
+      NEWEST,
+      '        if (!follows(r, p, f) || !read_file(r, f)) return;\n',
+      '        if (!read_file(r, f)) return;\n',
+    ],
+    ['log: files for the future alone are taken for a new log', NEWEST, '    if (found->batch == 1) is_new(r);\n', ''],
     [
       'log: a file of another cluster is read',
       OWNERS,
@@ -117,6 +133,13 @@ export const mutations = [
       'return write_head(m, spare) && disk_job_did(&m->base, "sync", spare, d->sync(d, m->file->handle)) &&',
       'return write_head(m, spare) &&',
     ],
+    [
+      'log: a third file without batches is removed last',
+      MADE_ANEW,
+      '        if (f->number < w->next_file + AHEAD) at = &f->link;\n',
+      '        at = &f->link;\n',
+    ],
+    ['log: a third file without batches is made anew, too', MADE_ANEW, ' && s->number < w->next_file + AHEAD;', ';'],
   ]),
   ...inFile('native/log/file.c', [
     [

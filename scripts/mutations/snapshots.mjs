@@ -251,5 +251,19 @@ export const mutations = [
       '    if (e == 0 && r->threads > d->c.workers) {',
       '    if (e == 0 && r->threads > d->c.workers + 64) {',
     ],
+    [
+      'recovery: snapshots go on without their log',
+      recovery('snapshots_whose_log_is_lost_are_not_gone_on_with'),
+      '    if (found->verdict <= WAL_TORN && found->batch == 1 && snapshots > 0) {',
+      '    if (found->verdict <= WAL_TORN && found->batch == 1 && snapshots > UINT32_MAX - 1) {',
+    ],
+  ]),
+  ...inFile('native/dataplane/durable.c', [
+    [
+      'recovery: what a start holds back of the log stays',
+      served('what_a_start_holds_back_of_the_log_is_given_back_with_the_next_batch'),
+      '    if (wal_holds_back(&g->wal)) g->snapshots.trims = true;\n',
+      '',
+    ],
   ]),
 ];

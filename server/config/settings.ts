@@ -56,9 +56,11 @@ export interface FixedSettings {
   readonly handshakeMs: number;
   /** So long a new cluster waits for all its servers before it gives the shards to those that joined. */
   readonly assignAfterMs: number;
+  /** Between two looks at all memory of a copy, which find bits that have changed by themselves. */
+  readonly scrubMs: number;
 }
 /** A quartz is off by 100 ppm at most, and NTP slews a clock by 500 more. */
-export const FIXED: FixedSettings = { driftPpm: 1000, handshakeMs: 5000, assignAfterMs: 10_000 };
+export const FIXED: FixedSettings = { driftPpm: 1000, handshakeMs: 5000, assignAfterMs: 10_000, scrubMs: 300_000 };
 
 /** Thread n of a data plane listens at a port + n for tcp, and for verbs at that port + this + n. */
 export const VERBS_PORT_OFFSET = 100;

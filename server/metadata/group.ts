@@ -268,7 +268,7 @@ function openLog(options: GroupOptions): ReturnType<typeof RaftStorage.open> {
   if (directory.hasLog && !existsSync(join(directory.raftPath, 'member'))) {
     throw new FarkvError(
       'ERR_DATA_DIR',
-      `${directory.raftPath} is missing or incomplete: put it back from a copy that was made since the server last ran`,
+      `${directory.raftPath} is missing or incomplete. Rebuild the member from the others: ${rebuild(options)}`,
     );
   }
   const opened = RaftStorage.open({

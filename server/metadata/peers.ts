@@ -294,7 +294,7 @@ export class Peers {
     if (own === '' || clusterId === '' || own === clusterId) return;
     throw new FarkvError(
       'ERR_DATA_DIR',
-      `the data directory of ${this.#options.id} belongs to cluster ${own}, that of ${peer} to cluster ${clusterId}`,
+      `the data directory of ${this.#options.id} belongs to cluster ${own}, that of ${peer} to cluster ${clusterId}: look at --data-dir of both, and at --peers`,
     );
   }
 

@@ -15,7 +15,10 @@ export type Fatal = (what: string, cause: unknown) => never;
  */
 export const endProcess: Fatal = (what, cause) => {
   const why = cause instanceof Error ? cause.message : String(cause);
-  writeSync(2, `farkv: fatal: ${what}: ${why}. The process ends, since its disk cannot be trusted.\n`);
+  writeSync(
+    2,
+    `farkv: fatal: ${what}: ${why}. The process ends, since its disk cannot be trusted: look at the disk, then start it again.\n`,
+  );
   process.kill(process.pid, 'SIGABRT');
   // Another thread may take the signal; this one must not go on meanwhile.
   for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);

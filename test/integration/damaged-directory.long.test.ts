@@ -64,10 +64,13 @@ test.serial('a directory without its log is refused', async (t) => {
   const server = cluster.server(0);
   await server.kill();
   rmSync(join(server.dataDir, 'raft'), { recursive: true });
-  t.regex(await refused(server), /^1: [^]*raft is missing or incomplete/);
+  t.regex(
+    await refused(server),
+    /^1: [^]*raft is missing or incomplete\. Rebuild the member from the others: farkv member remove s1/,
+  );
 });
 
-test.serial('a damaged identity, and the directory of another server, are refused', async (t) => {
+test.serial('an identity that is damaged, of another server or of a later version is refused', async (t) => {
   const cluster = await Cluster.start(t, OPTIONS);
   const server = cluster.server(0);
   await server.kill();
@@ -76,5 +79,7 @@ test.serial('a damaged identity, and the directory of another server, are refuse
   writeFileSync(path, identity.slice(0, 20));
   t.regex(await refused(server), /^1: [^]*identity\.json is damaged/);
   writeFileSync(path, identity.replace('"s1"', '"s7"').replace('"s1"', '"s7"'));
-  t.regex(await refused(server), /^1: [^]*belongs to server s7, not s1/);
+  t.regex(await refused(server), /^1: [^]*belongs to server s7, not s1: .*start it with --id s7/);
+  writeFileSync(path, identity.replace('"format": 1', '"format": 2'));
+  t.regex(await refused(server), /^1: [^]*identity\.json has format 2, of a later version of farkv: start that one/);
 });

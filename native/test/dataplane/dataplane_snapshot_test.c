@@ -119,6 +119,23 @@ TEST(a_snapshot_that_is_asked_for_gives_the_log_back) {
     disks_free(1);
 }
 
+/* A start finds all of the log in a snapshot, and keeps the last file until there is a batch behind it. */
+TEST(what_a_start_holds_back_of_the_log_is_given_back_with_the_next_batch) {
+    begin_snapshots();
+    up_alone();
+    for (uint32_t n = 0; n < 20; n++) put_key(n, n);
+    CHECK_EQ(rig_shard_call(&servers[OWNER].r, dataplane_snapshot, number), FKV_OK);
+    UNTIL_LOG(kept.committed == 20 && !kept.under_way);
+    raw_down(&c);
+    loses_power(OWNER);
+    comes_back(2, CLIENT + 1); /* and its epoch begins in the next file */
+    UNTIL_LOG(kept.files == 1);
+    for (uint32_t k = 0; k < 20; k++) expect_key(k);
+    raw_down(&c);
+    servers_down();
+    disks_free(1);
+}
+
 /* It was never served, and counts from now on. */
 TEST(a_new_shard_is_on_the_disk_when_it_is_asked_for) {
     begin_snapshots();
@@ -329,6 +346,7 @@ TEST(a_shard_that_is_closed_leaves_nothing_on_the_disk) {
 
 int main(int argc, char **argv) {
     RUN(a_snapshot_that_is_asked_for_gives_the_log_back);
+    RUN(what_a_start_holds_back_of_the_log_is_given_back_with_the_next_batch);
     RUN(a_new_shard_is_on_the_disk_when_it_is_asked_for);
     RUN(a_snapshot_is_made_when_the_log_is_too_long);
     RUN(no_snapshot_is_made_while_the_log_is_shorter_than_the_tables);

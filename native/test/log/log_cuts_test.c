@@ -103,6 +103,46 @@ TEST(what_was_replayed_survives_the_next_cut_though_the_process_ended_before_it_
     }
 }
 
+/* The process ends when a third file was made and the first has no batch yet; then the next start ends anywhere while it
+ * makes these files anew. None of them counts as missing. */
+TEST(a_start_that_makes_files_anew_may_end_in_any_operation) {
+    uint64_t seed = check_seed(), at = 1;
+    for (bool reached = true; reached; at++)
+        for (uint64_t n = 0; n < 4; n++) {
+            bool first = n < 2; /* else there are batches before */
+            rig_init(&r, part_of(seed, at * 4 + n), 4096);
+            CHECK(rig_recover(&r));
+            rig_settle(&r);
+            if (!first) {
+                CHECK(rig_append(&r, 0, 2, 1500));
+                rig_settle(&r);
+                end_and_recover(true);
+                rig_settle(&r);
+            }
+            uint64_t before = r.log.next_file;
+            CHECK(rig_append(&r, 0, 1, 100));
+            wal_flush(&r.log);
+            helper_drain(&r.maker); /* and not the writer */
+            mailbox_run(&r.home);
+            CHECK_EQ(r.log.next_file, before + 1);
+            rig_end(&r, n % 2);
+            r.disk.off_at = r.disk.operations + at;
+            if (rig_recover(&r)) rig_settle(&r);
+            reached = r.disk.off;
+            end_and_recover(by_power());
+            rig_settle(&r);
+            CHECK_EQ(r.log.next_file, before);
+            while (r.log.next_file < before + 2) { /* into the second of them */
+                CHECK(rig_append(&r, 0, 2, 1500));
+                rig_settle(&r);
+            }
+            CHECK_EQ(r.durable, r.count);
+            end_and_recover(true);
+            rig_free(&r);
+        }
+    CHECK(at > 12);
+}
+
 /* No file is ahead and the disk is full, so the oldest is used again; the process ends before that is synced, and so does
  * the next one; then the power goes off. A file that comes back, without the one behind it, would look like a file that
  * is missing. */
@@ -141,6 +181,7 @@ int main(int argc, char **argv) {
     RUN(what_was_reported_durable_is_replayed_after_a_cut_in_any_operation);
     RUN(files_that_are_used_again_survive_a_cut_in_any_operation);
     RUN(what_was_replayed_survives_the_next_cut_though_the_process_ended_before_it_was_synced);
+    RUN(a_start_that_makes_files_anew_may_end_in_any_operation);
     RUN(names_of_files_survive_the_next_cut_though_the_process_ended_before_they_were_synced);
     return check_end(argc, argv);
 }

@@ -149,6 +149,34 @@ TEST(a_missing_file_is_named_with_the_first_batch_that_is_gone) {
     rig_free(&r);
 }
 
+/* The one that was written last: files for the future lie behind it, in which no batch says that one is gone. */
+TEST(the_newest_file_is_missed_as_well) {
+    fill(check_seed());
+    uint64_t gone = head_at(3, WAL_BLOCK).number;
+    lose(3);
+    replay();
+    check_found(WAL_FILE_MISSING, 3, 0);
+    CHECK_EQ(r.found.batch, gone);
+    lose(5);
+    replay();
+    CHECK_EQ(r.found.verdict, WAL_WHOLE); /* a start that makes files anew may leave it so: docs/log.md */
+    rig_free(&r);
+    rig_filled(&r, check_seed(), 1);
+    lose(1); /* the only one with batches */
+    replay();
+    check_found(WAL_FILE_MISSING, 1, 0);
+    CHECK_EQ(r.found.batch, 1);
+    rig_free(&r);
+}
+
+TEST(a_file_that_has_lost_its_batches_is_damaged) {
+    fill(check_seed());
+    memset(file_of(2)->bytes + WAL_BLOCK, 0, RIG_FILE - WAL_BLOCK);
+    replay();
+    check_found(WAL_DAMAGED, 2, WAL_BLOCK);
+    rig_free(&r);
+}
+
 TEST(a_file_that_is_too_short_or_too_long_is_damaged_where_it_ends) {
     fill(check_seed());
     memory_file *f = file_of(2);
@@ -367,6 +395,10 @@ TEST(each_verdict_has_a_text_with_its_facts) {
         wal_found_text(&f, text, sizeof text);
         CHECK(strcmp(text, texts[v]) == 0);
     }
+    wal_found all = { .verdict = WAL_FILE_MISSING, .file = "0-1", .batch = 1 };
+    char text[200];
+    wal_found_text(&all, text, sizeof text);
+    CHECK(strcmp(text, "0-1 is missing, with all that was in the log") == 0);
 }
 
 int main(int argc, char **argv) {
@@ -374,6 +406,8 @@ int main(int argc, char **argv) {
     RUN(a_torn_tail_is_cut_off_and_no_damage_once_the_log_has_gone_on);
     RUN(a_value_that_looks_like_a_batch_is_none);
     RUN(a_missing_file_is_named_with_the_first_batch_that_is_gone);
+    RUN(the_newest_file_is_missed_as_well);
+    RUN(a_file_that_has_lost_its_batches_is_damaged);
     RUN(a_file_that_is_too_short_or_too_long_is_damaged_where_it_ends);
     RUN(a_file_of_another_owner_or_of_a_later_format_is_named);
     RUN(what_the_disk_refuses_to_read_is_said);

@@ -149,6 +149,27 @@ TEST(files_are_given_back_from_the_oldest_on_when_snapshots_have_all_of_them) {
     rig_free(&r);
 }
 
+/* So a log without any batch is a new one. */
+TEST(the_last_file_with_a_batch_stays_until_there_is_one_behind_it) {
+    up();
+    fill_files(0, 1);
+    rig_end(&r, true);
+    CHECK(rig_recover(&r));
+    rig_settle(&r);
+    rig_snapshot(&r, 0);
+    rig_settle(&r);
+    CHECK(wal_holds_back(&r.log) && r.log.spares == 0);
+    CHECK(rig_append(&r, 0, 1, 100));
+    wal_flush(&r.log);
+    rig_snapshot(&r, 0);
+    CHECK(wal_holds_back(&r.log) && r.log.spares == 0); /* the batch is under way */
+    rig_settle(&r);
+    rig_snapshot(&r, 0);
+    CHECK(!wal_holds_back(&r.log));
+    CHECK_EQ(LIST_FIRST(&r.log.kept, wal_file, link)->number, 2);
+    rig_free(&r);
+}
+
 TEST(an_epoch_that_no_snapshot_has_keeps_its_file) {
     up();
     CHECK(rig_append(&r, 0, 1, 100));
@@ -203,7 +224,7 @@ TEST(batches_of_an_earlier_life_of_a_file_are_none) {
     rig_end(&r, true);
     const char *all = files();
     CHECK(strcmp(all, "5 6 7 8 9") == 0);
-    /* As if only files without new batches were left: nothing may come out of them. */
+    /* As if only files without new batches were left: nothing comes out of them, and the others are missed. */
     for (uint64_t n = 5; n <= 7; n++) {
         char name[WAL_NAME_MAX];
         wal_file_name(name, rig_identity.thread, n);
@@ -212,9 +233,9 @@ TEST(batches_of_an_earlier_life_of_a_file_are_none) {
     wal_found found;
     sections = 0;
     wal_replay(&r.disk.table, &rig_identity, count_sections, NULL, &found);
-    CHECK_EQ(found.verdict, WAL_WHOLE);
     CHECK_EQ(sections, 0);
     CHECK_EQ(found.batch, 1);
+    CHECK(found.verdict == WAL_FILE_MISSING && strcmp(found.file, "2-7") == 0);
     wal_files_free(&found.files);
     rig_free(&r);
 }
@@ -285,6 +306,7 @@ int main(int argc, char **argv) {
     RUN(room_is_what_a_section_may_have_and_two_full_buffers_leave_none);
     RUN(sections_of_one_copy_that_follow_each_other_are_one);
     RUN(files_are_given_back_from_the_oldest_on_when_snapshots_have_all_of_them);
+    RUN(the_last_file_with_a_batch_stays_until_there_is_one_behind_it);
     RUN(an_epoch_that_no_snapshot_has_keeps_its_file);
     RUN(what_a_record_has_in_front_of_it_keeps_its_file_until_a_snapshot_has_the_record);
     RUN(batches_of_an_earlier_life_of_a_file_are_none);

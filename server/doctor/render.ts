@@ -4,13 +4,16 @@ import { formatSize } from '../config/units.js';
 import type { Device } from './devices.js';
 import type { Report } from './diagnose.js';
 
+/** What a process can address at all. */
+const ADDRESSES = 2 ** 63;
+
 function deviceLines(d: Device, opened: RdmaDevice | undefined): string[] {
   const lines = [
     `${d.name}  ${d.fabric}${d.firmware === '' ? '' : `  firmware ${d.firmware}`}  /dev/infiniband/${d.uverbs ?? '(none)'}`,
   ];
   if (opened?.error === undefined && opened !== undefined)
     lines.push(
-      `  registers ${opened.regionsMax} regions of up to ${formatSize(opened.regionBytesMax)}; ${opened.queuePairsMax} queue pairs`,
+      `  registers ${opened.regionsMax} regions of ${opened.regionBytesMax >= ADDRESSES ? 'any size' : `up to ${formatSize(opened.regionBytesMax)}`}; ${opened.queuePairsMax} queue pairs`,
     );
   for (const p of d.ports) {
     lines.push(`  port ${p.port}  ${p.state}  ${p.physicalState}  ${p.linkLayer}  ${p.rate}`);

@@ -37,6 +37,16 @@ export interface RdmaAddress {
   readonly iwarp: boolean;
 }
 
+/** An RDMA device, opened for a moment. */
+export interface RdmaDevice {
+  readonly name: string;
+  /** Why it could not be opened; then the numbers are 0. */
+  readonly error?: string;
+  readonly regionBytesMax: number;
+  readonly regionsMax: number;
+  readonly queuePairsMax: number;
+}
+
 export interface Ticket {
   /** Not 0. */
   readonly client: bigint;
@@ -73,6 +83,8 @@ export interface Addon {
   providerMissing(provider: Provider): string | undefined;
   /** Addresses of this host that lead to an RDMA device. Empty where there is none, or no library. */
   rdmaAddresses(): RdmaAddress[];
+  /** The RDMA devices of this host. Empty where there is none, or no library. */
+  rdmaDevices(): RdmaDevice[];
 }
 
 export const addon = loadAddon() as Addon;

@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { FarkvError } from '../core/errors.js';
+import { addonFile, HOW_TO_BUILD } from './addon-file.js';
 import { packageRoot, whyNotLoaded } from './runtime.js';
 
 /** Modules that are the entry of a thread, as paths in dist/. */
@@ -22,19 +23,22 @@ export function dependencyFile(name: string, file: string): Buffer {
   return readFileSync(join(dirname(createRequire(import.meta.url).resolve(name)), file));
 }
 
+/** The folder in which the addon can be built; undefined: farkv is one file. Throws ERR_ADDON. */
+export function sourceFolder(): string | undefined {
+  return packageRoot(import.meta.url);
+}
+
 /** What the addon exports. Throws ERR_ADDON. */
 export function loadAddon(): unknown {
-  const root = packageRoot(import.meta.url);
-  const require = createRequire(import.meta.url);
+  const file = addonFile(packageRoot(import.meta.url));
   try {
-    const build = require('node-gyp-build') as (dir: string) => unknown;
-    return build(root);
+    return createRequire(import.meta.url)(file) as unknown;
   } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
     throw new FarkvError(
       'ERR_ADDON',
       whyNotLoaded(cause) ??
-        `farkv's native addon could not be loaded on ${process.platform}-${process.arch}. ` +
-          'Prebuilt binaries are for linux-x64 and linux-arm64 with glibc 2.28 or later; elsewhere install gcc, make and python3, then run: npm rebuild farkv',
+        `farkv's native addon could not be loaded (${reason}). Prebuilt ones need glibc 2.28 or later, or musl 1.2; ${HOW_TO_BUILD}`,
       { cause },
     );
   }
@@ -45,7 +49,7 @@ export function startThread(program: ThreadProgram, options: WorkerOptions): Wor
 }
 
 /** How to get an addon that has what was missing when this one was built. */
-export const REBUILD = 'npm install farkv --build-from-source (in a clone: npx node-gyp rebuild)';
+export const REBUILD = 'npx farkv build';
 
 /** How to get a package that farkv uses where it is there. */
 export const howToInstall = (name: string): string =>

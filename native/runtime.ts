@@ -42,7 +42,7 @@ export function whyNotLoaded(cause: unknown): string | undefined {
   const { code } = Object(cause) as { readonly code?: unknown };
   if (code === 'ERR_ACCESS_DENIED') return PERMISSIONS;
   if (code === 'ERR_DLOPEN_DISABLED') return permission() === undefined ? NO_ADDONS : PERMISSIONS;
-  return code === 'MODULE_NOT_FOUND' ? BUNDLED : undefined;
+  return undefined;
 }
 
 /**

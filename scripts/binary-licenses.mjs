@@ -1,10 +1,9 @@
 // The licences of what is in the one-file executable, as one text: farkv's own, those of the npm packages whose files are
 // in the bundles, and Node.js's, which has those of all that Node.js is made of. Throws where an npm package has none.
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-
-/** Where the makers of Node.js, and those who package it, put its licence. */
-const NODE = ['LICENSE', 'share/doc/nodejs/LICENSE', 'share/doc/node/LICENSE'];
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './addons.mjs';
+import { NODE_VERSION } from './binary-node.mjs';
 
 /** The folders in node_modules, as paths from the root, that have one of these files. */
 function packagesOf(inputs) {
@@ -26,15 +25,11 @@ function ofPackage(folder) {
 
 const section = (title, text) => `${'='.repeat(80)}\n${title}\n${'='.repeat(80)}\n\n${text}\n`;
 
-export function licenses(root, inputs) {
-  const prefix = dirname(dirname(process.execPath));
-  const node = NODE.map((path) => join(prefix, path)).find(existsSync);
-  const elsewhere = `https://github.com/nodejs/node/blob/v${process.versions.node}/LICENSE`;
-  if (node === undefined)
-    process.stderr.write(`licences: none of Node.js below ${prefix}; to give the file away, add ${elsewhere}\n`);
+/** `node`: the folder of the Node.js that is in the file; `inputs`: the files in the bundles. */
+export function licenses(node, inputs) {
   return [
     section('farkv', readFileSync(join(root, 'LICENSE'), 'utf8')),
     ...packagesOf(inputs).map((folder) => ofPackage(join(root, folder))),
-    section(`Node.js ${process.versions.node}`, node === undefined ? elsewhere : readFileSync(node, 'utf8')),
+    section(`Node.js ${NODE_VERSION}`, readFileSync(join(node, 'LICENSE'), 'utf8')),
   ].join('\n');
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the one-file executable in a minimal Debian root, where Node.js is not: as a user without rights, a server and the commands that use it.
+# Runs the one-file executable in a minimal Debian root, where Node.js is not: as a user without rights, a server and the commands that use it,
+# where the root cannot be written to, where /tmp is mounted with noexec, without HOME. Then the one for arm64, as far as qemu-user carries it.
 # Says also which C library it needs. Needs root on Debian: sudo bash scripts/check-binary.sh [FILE]
 set -euo pipefail
 name=check-binary
@@ -23,7 +24,7 @@ make_debian libstdc++6
 mount_own
 install -m 755 "$file" "$root/usr/local/bin/farkv"
 ! chroot "$root" sh -c 'command -v node nodejs' || fail 'Node.js is there'
-run=(chroot --userspec=nobody:nogroup "$root" env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/nonexistent)
+run=(chroot --userspec=nobody:nogroup "$root" env -i PATH=/usr/local/bin:/usr/bin:/bin)
 quiet() { [ ! -s "$top/err" ] || { cat "$top/err"; fail "$1 wrote to standard error"; }; }
 
 say "$(du -h "$root/usr/local/bin/farkv" | cut -f1), farkv $("${run[@]}" farkv --version 2> "$top/err")"
@@ -41,13 +42,36 @@ until grep -q ' is ready: ' "$top/log"; do
   kill -0 $server 2> /dev/null || { cat "$top/log"; fail 'the server has ended'; }
   sleep 0.2
 done
+connect=(--connect "127.0.0.1:$port")
 for transport in shm tcp; do
-  "${run[@]}" farkv put --connect "127.0.0.1:$port" --transport $transport greeting "by $transport" > /dev/null
-  [ "$("${run[@]}" farkv get --connect "127.0.0.1:$port" --transport $transport greeting)" = "by $transport" ] || fail "put and get by $transport"
+  "${run[@]}" farkv put "${connect[@]}" --transport $transport greeting "by $transport" > /dev/null
+  [ "$("${run[@]}" farkv get "${connect[@]}" --transport $transport greeting)" = "by $transport" ] || fail "put and get by $transport"
 done
 "${run[@]}" farkv ready "127.0.0.1:$((port + 100))" > /dev/null || fail ready
-"${run[@]}" farkv status --connect "127.0.0.1:$port" > /dev/null || fail status
-say 'a server ran as nobody, without Node.js; put and get by shm and tcp'
+"${run[@]}" farkv status "${connect[@]}" > /dev/null || fail status
+"${run[@]}" farkv bench run farkv "${connect[@]}" -P workloadc -p recordcount=100 -p operationcount=100 --threads 2 --no-harness > "$top/bench" 2>&1 \
+  || { cat "$top/bench"; fail bench; }
+"${run[@]}" farkv backup "${connect[@]}" /tmp/backup > /dev/null || fail backup
+"${run[@]}" farkv export "${connect[@]}" - | "${run[@]}" farkv import "${connect[@]}" - > /dev/null || fail 'export and import'
+rm -r "$root/tmp/backup"
+say 'a server ran as nobody, without Node.js and HOME; put, get, status, bench, backup, export, import; shm and tcp'
+
+starts=()
+for one in 1 2 3 4 5 6 7 8 9 10; do "${run[@]}" farkv get "${connect[@]}" greeting > "$top/start-$one" 2>&1 & starts+=($!); done
+for one in "${starts[@]}"; do wait "$one" || fail 'one of ten at once'; done
+[ "$(cat "$top"/start-* | sort -u)" = 'by tcp' ] || { cat "$top"/start-*; fail 'ten at once'; }
+say 'ten started at once'
+
+mount --rbind "$root" "$root"
+mount -o remount,bind,ro "$root"
+mount -t tmpfs -o mode=1777 tmpfs "$root/mnt"
+"${run[@]}" farkv get "${connect[@]}" greeting 2> "$top/err" > /dev/null && fail 'an addon was loaded where nothing can be written to'
+grep -q '/tmp: .*EROFS.*TMPDIR' "$top/err" || { cat "$top/err"; fail 'what it says where nothing can be written to'; }
+[ "$("${run[@]}" TMPDIR=/mnt farkv get "${connect[@]}" greeting)" = 'by tcp' ] || fail 'a root that cannot be written to'
+umount "$root/mnt"
+umount --recursive "$root"
+say 'a root that cannot be written to does for it, with a TMPDIR that can'
+
 kill $server
 wait $server || { cat "$top/log"; fail "the server ended with $?"; }
 # A server without a data directory keeps its sockets in a folder of its user, which stays.
@@ -56,7 +80,34 @@ rmdir "$root/tmp/farkv-$(chroot "$root" id -u nobody)" || fail 'sockets were lef
 say 'it ended with 0 at SIGTERM, and left nothing in /tmp'
 
 mount -t tmpfs -o noexec,mode=1777 tmpfs "$root/mnt"
-"${run[@]}" TMPDIR=/mnt farkv get --connect "127.0.0.1:$port" greeting 2> "$top/err" && fail 'an addon was loaded from a folder with noexec'
+"${run[@]}" TMPDIR=/mnt farkv get "${connect[@]}" greeting 2> "$top/err" && fail 'an addon was loaded from a folder with noexec'
 grep -q '/mnt: .*noexec.*TMPDIR' "$top/err" || { cat "$top/err"; fail 'what it says of a folder with noexec'; }
 [ -z "$(ls -A "$root/mnt")" ] || fail 'something was left where it could not be loaded'
-say 'a folder with noexec is refused, with what to do'
+umount "$root/mnt"
+mount -t tmpfs -o noexec,mode=1777 tmpfs "$root/tmp"
+"${run[@]}" farkv doctor > "$top/doctor" 2> "$top/err" || true
+quiet 'doctor where /tmp has noexec'
+grep -q '^libraries' "$top/doctor" || fail 'doctor where /tmp has noexec'
+say 'a folder with noexec is refused, with what to do, where it was named, and else another one is taken'
+umount "$root/tmp"
+
+# arm64, emulated, from outside of the root, which has no libraries for it.
+if ! command -v qemu-aarch64 > /dev/null || ! command -v aarch64-linux-gnu-gcc > /dev/null; then
+  echo 'left out: arm64 (apt-get install qemu-user libstdc++6-arm64-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross)'
+  exit
+fi
+[ "$(node -p process.arch)" = x64 ] || exit 0
+node scripts/make-binary.mjs "$top" --arch arm64
+arm64=(env -i PATH=/usr/bin:/bin "TMPDIR=$top" qemu-aarch64 -L /usr/aarch64-linux-gnu "$top/farkv-linux-arm64")
+[ "$("${arm64[@]}" --version)" = "$("${run[@]}" farkv --version)" ] || fail 'arm64: --version'
+"${arm64[@]}" server --listen "127.0.0.1:$port" --memory 64mb --transport tcp > "$top/log" 2>&1 & server=$!
+until grep -q ' is ready: ' "$top/log"; do
+  kill -0 $server 2> /dev/null || { cat "$top/log"; fail 'arm64: the server has ended'; }
+  sleep 0.2
+done
+"${run[@]}" farkv put "${connect[@]}" greeting 'to arm64' > /dev/null || fail 'arm64: put by x64'
+[ "$("${arm64[@]}" get "${connect[@]}" greeting)" = 'to arm64' ] || fail 'arm64: get'
+"${arm64[@]}" status "${connect[@]}" > /dev/null || fail 'arm64: status'
+kill $server
+wait $server || { cat "$top/log"; fail "arm64: the server ended with $?"; }
+say 'arm64, emulated: a server and commands over tcp'

@@ -1,26 +1,39 @@
-// Makes farkv a single file that runs without Node.js, for this machine's processor: node scripts/make-binary.mjs
-// [FOLDER] writes FOLDER/farkv-linux-ARCH and, beside it, the licences of what is in it (default: build).
+// Makes farkv a single file that runs without Node.js: node scripts/make-binary.mjs [FOLDER] [--arch x64|arm64] writes
+// FOLDER/farkv-linux-ARCH and, beside it, the licences of what is in it (default: build, this machine's processor).
 //
-// The file is the Node.js that runs this script, with a blob (Node.js's "single executable application"): the command
-// line and each thread's program, bundled, the addon, and the files that they read. native/one-file/package.ts takes
-// them from there, in the place of native/package.ts.
+// The file is a Node.js (binary-node.mjs) with a blob (Node.js's "single executable application"): the command line and
+// each thread's program, bundled, the addon, and the files that they read. native/one-file/package.ts takes them from
+// there, in the place of native/package.ts.
+//
+// For another processor the blob has no compiled code, which depends on it: such a file starts later.
 import { build } from 'esbuild';
-import { spawnSync } from 'node:child_process';
 import { copyFileSync, chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
-import { arch, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { makeAddon, missingFor, prefixOf, root, run } from './addons.mjs';
 import { licenses } from './binary-licenses.mjs';
+import { NODE_VERSION, nodeFor } from './binary-node.mjs';
+import { unfoundSymbols } from './symbol-hash.mjs';
 
-const root = join(import.meta.dirname, '..');
-const target = resolve(process.argv[2] ?? join(root, 'build'));
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { arch: { type: 'string', default: process.arch } },
+});
+const { arch } = values;
+const target = resolve(positionals[0] ?? join(root, 'build'));
+const own = arch === process.arch;
+const addonTarget = { arch, library: 'glibc' };
+const missing = ['x64', 'arm64'].includes(arch)
+  ? missingFor(addonTarget)
+  : 'a processor that farkv has addons for: x64, arm64';
+if (missing !== undefined) {
+  process.stderr.write(`make-binary: farkv-linux-${arch} needs: ${missing}\n`);
+  process.exit(1);
+}
 const work = mkdtempSync(join(tmpdir(), 'farkv-binary-'));
 process.on('exit', () => rmSync(work, { recursive: true, force: true }));
-
-function run(command, ...args) {
-  const { status, stderr, error } = spawnSync(command, args, { cwd: work, encoding: 'utf8' });
-  if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? stderr}`);
-}
 
 const dist = (path) => join(root, 'dist', path);
 /**
@@ -51,7 +64,7 @@ async function bundle(entry) {
     metafile: true,
     platform: 'node',
     format: 'cjs',
-    target: `node${process.versions.node}`,
+    target: `node${NODE_VERSION}`,
     plugins: [instead],
     // A module may look for files beside itself, and there are none: nobody can make files in /proc.
     define: { 'import.meta.url': '"file:///proc/farkv/one/file/farkv.js"' },
@@ -76,8 +89,7 @@ const write = (name, text) => {
 const assets = {};
 threads.forEach((name, i) => (assets[`${name}.js`] = write(`${name.replaceAll('/', '-')}.js`, programs[i].text)));
 const addon = join(work, 'farkv.node');
-copyFileSync(join(root, 'build/Release/farkv.node'), addon);
-run('strip', '--strip-unneeded', addon);
+makeAddon(addonTarget, addon);
 assets['farkv.node'] = addon;
 for (const folder of ['server/http/page', 'dist/server/http/page', 'bench/ycsb/workloads'])
   for (const name of readdirSync(join(root, folder)))
@@ -95,33 +107,41 @@ const config = write(
     main: 'farkv.js',
     output: join(work, 'blob'),
     disableExperimentalSEAWarning: true,
-    useCodeCache: true,
+    useCodeCache: own,
+    // NODE_OPTIONS of whoever starts it runs nothing inside of it.
+    execArgvExtension: 'none',
     assets,
   }),
 );
-run(process.execPath, '--experimental-sea-config', config);
+const node = nodeFor(arch);
+run(join(nodeFor(process.arch), 'bin/node'), ['--experimental-sea-config', config], { cwd: work });
 
 mkdirSync(target, { recursive: true });
 const made = join(work, 'farkv');
-copyFileSync(process.execPath, made);
+copyFileSync(join(node, 'bin/node'), made);
 chmodSync(made, 0o755);
-run('strip', '--strip-unneeded', made);
+run(`${prefixOf(arch)}strip`, ['--strip-unneeded', made]);
 // Shown only if it fails: it warns of sections that it renames.
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2';
 const inject = join(root, 'node_modules/postject/dist/cli.js');
-run(process.execPath, inject, made, 'NODE_SEA_BLOB', join(work, 'blob'), '--sentinel-fuse', fuse);
-const file = join(target, `farkv-linux-${arch()}`);
+run(process.execPath, [inject, made, 'NODE_SEA_BLOB', join(work, 'blob'), '--sentinel-fuse', fuse]);
+const unfound = unfoundSymbols(made, ['napi_create_function', 'napi_module_register']);
+if (unfound.length > 0)
+  throw new Error(
+    `as the blob was put in, ${unfound.length} symbols of Node.js were lost: ${unfound.slice(0, 5).join(', ')}`,
+  );
+const file = join(target, `farkv-linux-${arch}`);
 // Renamed by a copy beside it: one that runs goes on with its own.
 rmSync(file, { force: true });
 copyFileSync(made, file);
 writeFileSync(
   `${file}.LICENSES`,
   licenses(
-    root,
+    node,
     [main, ...programs].flatMap(({ inputs }) => inputs),
   ),
 );
 const mib = (path) => (statSync(path).size / 2 ** 20).toFixed(1);
 process.stdout.write(
-  `${file}: ${mib(file)} MiB, Node.js ${process.versions.node}; of them ours ${mib(join(work, 'blob'))} MiB\n`,
+  `${file}: ${mib(file)} MiB, Node.js ${NODE_VERSION}; of them ours ${mib(join(work, 'blob'))} MiB\n`,
 );

@@ -1,4 +1,4 @@
-// Writes the manual pages and the completions of bash and zsh, made from what the commands declare:
+// Writes the manual pages and the completions of bash, zsh and fish, made from what the commands declare:
 //   node scripts/make-manual.mjs DIRECTORY
 // Run by scripts/make-tree.sh, after setup.mjs.
 import { mkdirSync, writeFileSync } from 'node:fs';

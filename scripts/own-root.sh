@@ -39,6 +39,8 @@ make_debian() {
     apt-get -qq update
     sources=$(apt-get indextargets --format "$lists" 'Identifier: Packages' 'Origin: Debian')
   fi
+  # One line for each of this machine's architectures, which are the same line.
+  sources=$(awk '!seen[$0]++' <<< "$sources")
   # How this machine's apt reaches its mirrors.
   apt-config dump | grep -E '^Acquire::(http|https|Check-Valid-Until|Check-Date|Retries|Languages)\b.* "[^"]+";$' > "$top/apt.conf" || true
   # Mirrors may not answer at once.

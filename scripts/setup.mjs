@@ -61,7 +61,8 @@ const verbsStamp = join(root, 'build/verbs');
 const headersChanged = () =>
   verbs !== undefined && (!existsSync(verbsStamp) || readFileSync(verbsStamp, 'utf8') !== verbs);
 const addonStale =
-  mtime('build/Release/farkv.node') < Math.max(newest('native', /\.(c|h)$/), mtime('binding.gyp')) || headersChanged();
+  mtime('build/Release/farkv.node') < Math.max(newest('native', /\.(c|h|gypi)$/), mtime('binding.gyp')) ||
+  headersChanged();
 if (addonStale) {
   for (const [tool, args, text] of needs) {
     if (spawnSync(tool, args, { stdio: 'ignore' }).status !== 0) fail(`missing ${text}`);

@@ -80,3 +80,13 @@ test('the list of dependencies and the SBOM have all of them, and are those of t
   );
   t.true(sbom.components.every(({ licenses }) => licenses.length > 0));
 });
+
+test('nothing is run or compiled when the package is installed', (t) => {
+  const { scripts, gypfile } = read('package.json') as {
+    readonly scripts: Readonly<Record<string, string>>;
+    readonly gypfile: boolean;
+  };
+  for (const name of ['preinstall', 'install', 'postinstall', 'prepare']) t.false(name in scripts, name);
+  // npm publish would add an install script for a file *.gyp in the root, also for one that it leaves out.
+  t.false(gypfile);
+});

@@ -70,6 +70,16 @@ typedef struct fab_rdma_address {
 enum { FAB_RDMA_ADDRESSES_MAX = 64 };
 int fab_rdma_addresses(fab_rdma_address *out, int max);
 
+/* The RDMA devices of this host, each opened for a moment; returns how many. None where there is no library. */
+typedef struct fab_rdma_device {
+    char name[64];
+    int error;           /* an errno: it could not be opened, and the rest is 0 */
+    uint64_t region_max; /* bytes of a memory region */
+    uint32_t regions_max, queue_pairs_max;
+} fab_rdma_device;
+enum { FAB_RDMA_DEVICES_MAX = 64 };
+int fab_rdma_devices(fab_rdma_device *out, int max);
+
 /* Modelled on enum ibv_wc_status; closed. */
 typedef enum fab_wc_status {
     FAB_SUCCESS = 0,

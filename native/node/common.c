@@ -280,6 +280,26 @@ static napi_value rdma_addresses(napi_env env, napi_callback_info info) {
     return list;
 }
 
+static napi_value rdma_devices(napi_env env, napi_callback_info info) {
+    (void)info;
+    fab_rdma_device found[FAB_RDMA_DEVICES_MAX];
+    uint32_t n = (uint32_t)fab_rdma_devices(found, FAB_RDMA_DEVICES_MAX);
+    napi_value list, item;
+    if (napi_create_array_with_length(env, n, &list) != napi_ok) return NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        const fab_rdma_device *d = &found[i];
+        if (napi_create_object(env, &item) != napi_ok || !set_text(env, item, "name", d->name)) return NULL;
+        if (d->error && !set_text(env, item, "error", strerror(d->error))) return NULL;
+        if (!set_number(env, item, "regionBytesMax", d->region_max) ||
+            !set_number(env, item, "regionsMax", d->regions_max))
+            return NULL;
+        if (!set_number(env, item, "queuePairsMax", d->queue_pairs_max) ||
+            napi_set_element(env, list, i, item) != napi_ok)
+            return NULL;
+    }
+    return list;
+}
+
 static bool add_list(napi_env env, napi_value object, const char *name, const char *const *items, uint32_t n) {
     napi_value list, item;
     if (napi_create_array_with_length(env, n, &list) != napi_ok) return false;
@@ -338,5 +358,6 @@ bool binding_init_common(napi_env env, napi_value exports) {
            binding_set_function(env, exports, "tryLock", try_lock, NULL) &&
            binding_set_function(env, exports, "notify", notify, NULL) &&
            binding_set_function(env, exports, "providerMissing", provider_missing, NULL) &&
-           binding_set_function(env, exports, "rdmaAddresses", rdma_addresses, NULL);
+           binding_set_function(env, exports, "rdmaAddresses", rdma_addresses, NULL) &&
+           binding_set_function(env, exports, "rdmaDevices", rdma_devices, NULL);
 }

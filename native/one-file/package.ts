@@ -15,6 +15,8 @@ export const packageFile: typeof Package.packageFile = (path) => Buffer.from(ass
 export const dependencyFile: typeof Package.dependencyFile = (name, file) =>
   packageFile(`node_modules/${name}/${file}`);
 
+export const sourceFolder: typeof Package.sourceFolder = () => undefined;
+
 /** Threads have from the one that starts them where its addon is: all share one copy, which has one set of statics. */
 const LOADED = 'farkv addon';
 

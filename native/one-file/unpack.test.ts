@@ -8,16 +8,25 @@ import { loadUnpacked } from './unpack.js';
 
 const ADDON = readFileSync(new URL('../../../build/Release/farkv.node', import.meta.url));
 
-/** A folder of the test alone, and the variables that name folders, which are as before at the end. */
+/** Variables that name folders. */
+const NAMES = ['TMPDIR', 'XDG_RUNTIME_DIR', 'XDG_CACHE_HOME', 'HOME'];
+
+/** Sets these of the variables that name folders, and no others. */
+function setFolders(values: Readonly<Record<string, string | undefined>>): void {
+  for (const name of NAMES) {
+    const value = values[name];
+    if (value === undefined) Reflect.deleteProperty(process.env, name);
+    else process.env[name] = value;
+  }
+}
+
+/** A folder of the test alone; the variables are as before at the end. */
 function folderOf(t: ExecutionContext): string {
-  const { TMPDIR, XDG_RUNTIME_DIR } = process.env;
+  const before = Object.fromEntries(NAMES.map((name) => [name, process.env[name]]));
   const folder = mkdtempSync(join(tmpdir(), 'farkv-unpack-'));
   t.teardown(() => {
     rmSync(folder, { recursive: true });
-    delete process.env.XDG_RUNTIME_DIR;
-    delete process.env.TMPDIR;
-    Object.assign(process.env, TMPDIR === undefined ? {} : { TMPDIR });
-    Object.assign(process.env, XDG_RUNTIME_DIR === undefined ? {} : { XDG_RUNTIME_DIR });
+    setFolders(before);
   });
   return folder;
 }
@@ -26,7 +35,7 @@ const descriptors = (): number => readdirSync('/proc/self/fd').length;
 
 test.serial('the file that is loaded has no name any more, and nobody but its user could have opened it', (t) => {
   const folder = folderOf(t);
-  process.env.TMPDIR = folder;
+  setFolders({ TMPDIR: folder });
   const { path, exports } = loadUnpacked(ADDON);
   t.deepEqual(readdirSync(folder), []);
   const { nlink, mode, size } = fstatSync(Number(/^\/proc\/self\/fd\/(\d+)$/.exec(path)?.[1]));
@@ -40,7 +49,7 @@ test.serial('the file that is loaded has no name any more, and nobody but its us
 
 test.serial('bytes that are no addon are refused, with nothing left', (t) => {
   const folder = folderOf(t);
-  process.env.TMPDIR = folder;
+  setFolders({ TMPDIR: folder });
   const before = descriptors();
   t.throws(() => loadUnpacked(Buffer.from('no addon')), {
     code: 'ERR_ADDON',
@@ -50,15 +59,19 @@ test.serial('bytes that are no addon are refused, with nothing left', (t) => {
   t.is(descriptors(), before);
 });
 
-test.serial('a named folder is the only one; else the folder of the user comes before the one of all', (t) => {
+test.serial('a named folder is the only one; else the folder of the user comes before those of all', (t) => {
   const folder = folderOf(t);
   const [own, missing] = [join(folder, 'own'), join(folder, 'missing')];
   mkdirSync(own);
-  process.env.XDG_RUNTIME_DIR = own;
-  process.env.TMPDIR = missing;
+  setFolders({ TMPDIR: missing, XDG_RUNTIME_DIR: own });
   t.throws(() => loadUnpacked(ADDON), { code: 'ERR_ADDON', message: new RegExp(`\\(${missing}: ENOENT[^;]*\\)`) });
-  delete process.env.TMPDIR;
-  process.env.XDG_RUNTIME_DIR = missing;
+  setFolders({ XDG_RUNTIME_DIR: missing });
   t.notThrows(() => loadUnpacked(ADDON));
-  t.throws(() => loadUnpacked(Buffer.from('no addon')), { message: new RegExp(`\\(${missing}: ENOENT.*; /`) });
+  const tried = (values: Readonly<Record<string, string>>): string => {
+    setFolders(values);
+    return t.throws(() => loadUnpacked(Buffer.from('no addon'))).message;
+  };
+  t.regex(tried({ XDG_RUNTIME_DIR: missing }), new RegExp(`\\(${missing}: ENOENT.*; /tmp: .*; /var/tmp: [^;]*\\)`));
+  t.regex(tried({ HOME: missing }), new RegExp(`\\(/tmp: .*; /var/tmp: .*; ${missing}/\\.cache: ENOENT[^;]*\\)`));
+  t.regex(tried({ HOME: missing, XDG_CACHE_HOME: own }), new RegExp(`; ${own}: [^;]*\\)`));
 });

@@ -19,11 +19,17 @@ export interface Unpacked {
   readonly exports: unknown;
 }
 
-/** The folder that was named for such files; else a user's own, which is the more private, and the one of all. */
+/**
+ * The folder that was named for such files; else a user's own, which is the more private, then those of all. Where these
+ * are mounted with noexec, as on hardened hosts, the user's folder for caches may not be.
+ */
 function folders(): readonly string[] {
-  const { TMPDIR, XDG_RUNTIME_DIR } = process.env;
-  const named = TMPDIR !== undefined && TMPDIR !== '';
-  return named || XDG_RUNTIME_DIR === undefined || XDG_RUNTIME_DIR === '' ? [tmpdir()] : [XDG_RUNTIME_DIR, tmpdir()];
+  const { TMPDIR, XDG_RUNTIME_DIR, XDG_CACHE_HOME, HOME } = process.env;
+  const given = (name: string | undefined): readonly string[] => (name === undefined || name === '' ? [] : [name]);
+  if (given(TMPDIR).length > 0) return [tmpdir()];
+  const caches =
+    given(XDG_CACHE_HOME).length > 0 ? given(XDG_CACHE_HOME) : given(HOME).map((home) => join(home, '.cache'));
+  return [...given(XDG_RUNTIME_DIR), tmpdir(), '/var/tmp', ...caches];
 }
 
 /** A descriptor of a file with these bytes that is in no folder any more. */

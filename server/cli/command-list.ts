@@ -27,6 +27,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<{ readonly default:
   'join-token': () => import('./commands/join-token.js'),
   clients: () => import('./commands/clients.js'),
   revoke: () => import('./commands/revoke.js'),
+  build: () => import('./commands/build.js'),
   completion: () => import('./commands/completion.js'),
   doctor: async () => ({ default: (await import('./commands/doctor.js')).doctorCommand }),
 };

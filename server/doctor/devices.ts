@@ -116,14 +116,15 @@ function interfaceOf(root: string, name: string): NetworkInterface {
   };
 }
 
-function portOf(root: string, device: string, port: string): Port {
+function portOf(root: string, device: string, port: string, isRnic: boolean): Port {
   const dir = join(root, 'sys/class/infiniband', device, 'ports', port);
   const afterColon = (text: string | undefined): string => text?.replace(/^\d+:\s*/, '') ?? 'unknown';
   const linkLayer = readLine(join(dir, 'link_layer')) ?? 'unknown';
   const gids = gidsOf(dir);
   const types = gids.flatMap((g) => g.type ?? []);
+  // An iWARP device has an Ethernet port too, and a GID that is no address; the kernel gives its type as IB/RoCE v1.
   const roceDefaults =
-    linkLayer === 'Ethernet' && types.length > 0 ? roceDefaultsOf(root, device, port, types) : undefined;
+    linkLayer === 'Ethernet' && types.length > 0 && !isRnic ? roceDefaultsOf(root, device, port, types) : undefined;
   const parent = list(join(root, 'sys/class/infiniband', device, 'device/net'));
   const softParent = readLine(join(root, 'sys/class/infiniband', device, 'parent'));
   const names = new Set([
@@ -138,7 +139,10 @@ function portOf(root: string, device: string, port: string): Port {
     linkLayer,
     rate: readLine(join(dir, 'rate')) ?? 'unknown',
     roceDefaults,
-    gids: gids.map((g) => ({ ...g, connectionsOf: g.type === roceDefaults?.mode ? addressOf(g.gid) : undefined })),
+    gids: gids.map((g) => ({
+      ...g,
+      connectionsOf: roceDefaults !== undefined && g.type === roceDefaults.mode ? addressOf(g.gid) : undefined,
+    })),
     networkInterfaces: [...names].map((n) => interfaceOf(root, n)),
   };
 }
@@ -151,8 +155,8 @@ function uverbsOf(root: string, device: string): string | undefined {
 export function findDevices(root: string): Device[] {
   const dir = join(root, 'sys/class/infiniband');
   return list(dir).map((name) => {
-    const ports = list(join(dir, name, 'ports')).map((p) => portOf(root, name, p));
     const isRnic = readLine(join(dir, name, 'node_type'))?.startsWith('4') === true;
+    const ports = list(join(dir, name, 'ports')).map((p) => portOf(root, name, p, isRnic));
     const fabric: Fabric = isRnic ? 'iWARP' : ports.some((p) => p.linkLayer === 'Ethernet') ? 'RoCE' : 'InfiniBand';
     return { name, fabric, firmware: readLine(join(dir, name, 'fw_ver')) ?? '', uverbs: uverbsOf(root, name), ports };
   });

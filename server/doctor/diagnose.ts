@@ -2,6 +2,7 @@
  * From what the host has to what is wrong with it: each problem with the command that mends it. Pure.
  * An `error` means that `--transport verbs` cannot work; a `warning` that it would work worse than it could.
  */
+import type { RdmaDevice } from '../../native/addon.js';
 import { REBUILD } from '../../native/package.js';
 import { formatSize } from '../config/units.js';
 import type { Device } from './devices.js';
@@ -19,6 +20,8 @@ export interface Report {
   /** Why the addon has no verbs, or undefined when libibverbs and librdmacm were opened. */
   readonly librariesMissing: string | undefined;
   readonly devices: readonly Device[];
+  /** The devices that libibverbs has, each opened for a moment. */
+  readonly opened: readonly RdmaDevice[];
   readonly system: System;
   /** Memory that a server wants to register, for the judgement of the limit. */
   readonly memoryBytes: number;
@@ -96,6 +99,14 @@ function ofSystem(s: System, memoryBytes: number, anyDevice: boolean): Problem[]
       mend: `${setting}sysctl -w vm.nr_hugepages=${pages}  (reserved ones)`,
     });
   }
+  if (s.groupMemoryBytes !== undefined && s.groupMemoryBytes < 2 * memoryBytes) {
+    const limit = formatSize(s.groupMemoryBytes);
+    problems.push({
+      severity: 'warning',
+      text: `the control group of this process may have ${limit}: a server with --memory ${formatSize(memoryBytes)} can need up to twice as much as that, and would be killed`,
+      mend: `a limit of ${formatSize(2 * memoryBytes)} (systemd: MemoryMax=; containers: their limit of memory), or a smaller --memory`,
+    });
+  }
   if (/[-,]/.test(s.numaNodes)) {
     problems.push({
       severity: 'warning',
@@ -115,7 +126,29 @@ function ofSystem(s: System, memoryBytes: number, anyDevice: boolean): Problem[]
   return problems;
 }
 
-export function diagnose(facts: Pick<Report, 'librariesMissing' | 'devices' | 'system' | 'memoryBytes'>): Report {
+/** A segment is at most this part of a shard, which may have all of the memory (docs/table.md). */
+const SEGMENT_SHARE = 16;
+
+/** What libibverbs makes of a device: one without its driver for users is in the kernel's list alone. */
+function ofOpened(name: string, opened: readonly RdmaDevice[], memoryBytes: number): Problem[] {
+  const device = opened.find((one) => one.name === name);
+  if (device === undefined) {
+    const text = `libibverbs does not have ${name}: its driver for users is not installed`;
+    return [{ severity: 'error', text, mend: 'apt-get install ibverbs-providers, or the package of its vendor' }];
+  }
+  if (device.error !== undefined) {
+    const mend =
+      'access to /dev/infiniband/uverbs*: by the group of these files, or the devices of the container or unit';
+    return [{ severity: 'error', text: `${name} cannot be opened: ${device.error}`, mend }];
+  }
+  if (device.regionBytesMax >= memoryBytes / SEGMENT_SHARE) return [];
+  const text = `${name} registers at most ${formatSize(device.regionBytesMax)} as one region; a segment of a server with --memory ${formatSize(memoryBytes)} may have more`;
+  return [{ severity: 'warning', text, mend: 'a smaller --memory, and more servers' }];
+}
+
+export function diagnose(
+  facts: Pick<Report, 'librariesMissing' | 'devices' | 'opened' | 'system' | 'memoryBytes'>,
+): Report {
   const problems: Problem[] = [];
   if (facts.librariesMissing !== undefined) {
     problems.push({
@@ -129,11 +162,20 @@ export function diagnose(facts: Pick<Report, 'librariesMissing' | 'devices' | 's
   if (facts.devices.length === 0) {
     problems.push({
       severity: 'error',
-      text: 'no RDMA device',
-      mend: 'install the driver of your NIC (rdma-core); to try without one: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE',
+      text: facts.system.rdmaNamespaces === 'exclusive' ? 'no RDMA device in this network namespace' : 'no RDMA device',
+      mend:
+        facts.system.rdmaNamespaces === 'exclusive'
+          ? 'rdma dev set DEVICE netns NAME moves one here; rdma system set netns shared, before others than the first namespace exist, has all see all'
+          : 'install the driver of your NIC (rdma-core); to try without one: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE',
     });
   }
-  const perDevice = facts.devices.map(ofDevice);
+  const perDevice = facts.devices.map((device) => [
+    ...ofDevice(device),
+    // Where the libraries or the device file are missing, that is the reason.
+    ...(facts.librariesMissing === undefined && device.uverbs !== undefined
+      ? ofOpened(device.name, facts.opened, facts.memoryBytes)
+      : []),
+  ]);
   // One good device is enough: what is wrong with the others is then only worth a warning.
   const someGood = perDevice.some((ps) => ps.every((p) => p.severity !== 'error'));
   problems.push(

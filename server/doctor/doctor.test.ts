@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import test from 'ava';
+import type { RdmaDevice } from '../../native/addon.js';
 import { findDevices } from './devices.js';
 import { diagnose, type Report } from './diagnose.js';
 import { renderReport } from './render.js';
@@ -49,12 +50,19 @@ function host(change: Record<string, string | undefined> = {}): string {
   return root;
 }
 
-function examine(change: Record<string, string | undefined>, librariesMissing?: string): Report {
+/** As libibverbs opens soft-RoCE. */
+const RXE: RdmaDevice = { name: 'rxe0', regionBytesMax: 2 ** 64, regionsMax: 4096, queuePairsMax: 65_536 };
+
+function examine(
+  change: Record<string, string | undefined>,
+  librariesMissing?: string,
+  opened: readonly RdmaDevice[] = [RXE],
+): Report {
   const root = host(change);
   try {
     const devices = findDevices(root);
     const interfaces = devices.flatMap((d) => d.ports.flatMap((p) => p.networkInterfaces.map((i) => i.name)));
-    return diagnose({ librariesMissing, devices, system: readSystem(root, interfaces), memoryBytes: 2 ** 30 });
+    return diagnose({ librariesMissing, devices, opened, system: readSystem(root, interfaces), memoryBytes: 2 ** 30 });
   } finally {
     rmSync(root, { recursive: true });
   }
@@ -92,6 +100,22 @@ test('the GID of each address is named, and what the kernel gives connections', 
   t.regex(text, /connections are IB\/RoCE v1, type of service 106/);
   t.regex(text, /GID 2 .* {2}for connections of 10\.9\.0\.1/);
   t.is(examine({ [`${port}/link_layer`]: 'InfiniBand\n' }).devices[0]!.ports[0]!.roceDefaults, undefined);
+});
+
+test('the GID of an iWARP device is of no address, and none of RoCE is for it', (t) => {
+  // As soft-iWARP shows it.
+  const [device] = examine({
+    'sys/class/infiniband/rxe0/node_type': '4: RNIC\n',
+    'sys/class/infiniband/rxe0/ports/1/gids/0': '0200:0000:0002:0000:0000:0000:0000:0000\n',
+    'sys/class/infiniband/rxe0/ports/1/gids/1': undefined,
+    'sys/class/infiniband/rxe0/ports/1/gid_attrs/types/0': 'IB/RoCE v1\n',
+  }).devices;
+  t.is(device?.fabric, 'iWARP');
+  t.is(device?.ports[0]?.roceDefaults, undefined);
+  t.deepEqual(
+    device?.ports[0]?.gids.map(({ connectionsOf }) => connectionsOf),
+    [undefined],
+  );
 });
 
 test('a host without libraries and devices is not ok, and both are said', (t) => {
@@ -146,7 +170,7 @@ test('huge pages are there when some are reserved or the kernel makes them on re
 
 test('a build without verbs is mended by building it, and not by libraries', (t) => {
   const mend = (missing: string): string | undefined => examine({}, missing).problems[0]?.mend;
-  t.regex(mend('not in this build: its headers were missing')!, /libibverbs-dev librdmacm-dev.*build-from-source/);
+  t.regex(mend('not in this build: its headers were missing')!, /libibverbs-dev librdmacm-dev.*npx farkv build/);
   t.is(mend('libibverbs.so.1: cannot open'), 'apt-get install libibverbs1 librdmacm1 ibverbs-providers');
 });
 
@@ -165,4 +189,55 @@ test('missing kernel modules are named with modprobe', (t) => {
   const r = examine({ 'sys/module/rdma_ucm/x': undefined });
   t.false(r.ok);
   t.is(r.problems[0]?.mend, 'modprobe rdma_ucm');
+});
+
+test('the least limit of the control groups counts, of either version', (t) => {
+  const mib = (count: number): string => `${count * 2 ** 20}\n`;
+  const two = {
+    'proc/self/cgroup': '0::/system.slice/farkv.service\n',
+    'sys/fs/cgroup/system.slice/farkv.service/memory.max': 'max\n',
+    'sys/fs/cgroup/system.slice/memory.max': mib(1500),
+    'sys/fs/cgroup/memory.max': mib(4000),
+  };
+  const one = {
+    'proc/self/cgroup': '3:cpu:/x\n2:memory:/docker/c\n',
+    'sys/fs/cgroup/memory/docker/c/memory.limit_in_bytes': mib(1500),
+    'sys/fs/cgroup/memory/memory.limit_in_bytes': '9223372036854771712\n',
+  };
+  for (const files of [two, one]) {
+    const r = examine(files);
+    t.is(r.system.groupMemoryBytes, 1500 * 2 ** 20);
+    t.deepEqual(
+      r.problems.map(({ severity }) => severity),
+      ['warning'],
+    );
+    t.regex(r.problems[0]?.mend ?? '', /2\.0 GiB.*MemoryMax=/);
+  }
+  t.deepEqual(examine({ ...two, 'sys/fs/cgroup/system.slice/memory.max': mib(2048) }).problems, []);
+  t.is(examine({}).system.groupMemoryBytes, undefined);
+});
+
+test('where devices are of one network namespace, a missing one may be in another', (t) => {
+  const gone = { 'sys/class/infiniband/rxe0/node_type': undefined };
+  const root = host({ 'sys/module/ib_core/parameters/netns_mode': 'N\n', ...gone });
+  t.teardown(() => rmSync(root, { recursive: true }));
+  const system = readSystem(root, []);
+  t.is(system.rdmaNamespaces, 'exclusive');
+  const { problems } = diagnose({ librariesMissing: undefined, devices: [], opened: [], system, memoryBytes: 2 ** 30 });
+  t.regex(problems[0]?.text ?? '', /in this network namespace/);
+  t.regex(problems[0]?.mend ?? '', /^rdma dev set/);
+  t.is(examine({ 'sys/module/ib_core/parameters/netns_mode': 'Y\n' }).system.rdmaNamespaces, 'shared');
+});
+
+test('a device is opened: what it registers is shown, and what keeps a process from it is an error', (t) => {
+  t.regex(renderReport(examine({})), /\n {2}registers 4096 regions of any size; 65536 queue pairs\n/);
+  const first = (...opened: RdmaDevice[]): [string, string] => {
+    const { ok, problems } = examine({}, undefined, opened);
+    t.is(ok, problems[0]?.severity !== 'error');
+    return [problems[0]?.severity ?? '', problems[0]?.text ?? ''];
+  };
+  t.deepEqual(first(), ['error', 'libibverbs does not have rxe0: its driver for users is not installed']);
+  t.deepEqual(first({ ...RXE, error: 'Permission denied' }), ['error', 'rxe0 cannot be opened: Permission denied']);
+  t.regex(first({ ...RXE, regionBytesMax: 2 ** 26 - 1 }).join(': '), /^warning: rxe0 registers at most 64\.0 MiB/);
+  t.deepEqual(first({ ...RXE, regionBytesMax: 2 ** 26 }), ['', '']);
 });

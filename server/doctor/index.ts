@@ -14,6 +14,7 @@ export function examineHost(memoryBytes: number): Report {
   return diagnose({
     librariesMissing: addon.providerMissing('verbs'),
     devices,
+    opened: addon.rdmaDevices(),
     system: readSystem('/', [...new Set(interfaces)]),
     memoryBytes,
   });

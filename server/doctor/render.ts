@@ -1,12 +1,20 @@
 /** A doctor's report as text for a person. */
+import type { RdmaDevice } from '../../native/addon.js';
 import { formatSize } from '../config/units.js';
 import type { Device } from './devices.js';
 import type { Report } from './diagnose.js';
 
-function deviceLines(d: Device): string[] {
+/** What a process can address at all. */
+const ADDRESSES = 2 ** 63;
+
+function deviceLines(d: Device, opened: RdmaDevice | undefined): string[] {
   const lines = [
     `${d.name}  ${d.fabric}${d.firmware === '' ? '' : `  firmware ${d.firmware}`}  /dev/infiniband/${d.uverbs ?? '(none)'}`,
   ];
+  if (opened?.error === undefined && opened !== undefined)
+    lines.push(
+      `  registers ${opened.regionsMax} regions of ${opened.regionBytesMax >= ADDRESSES ? 'any size' : `up to ${formatSize(opened.regionBytesMax)}`}; ${opened.queuePairsMax} queue pairs`,
+    );
   for (const p of d.ports) {
     lines.push(`  port ${p.port}  ${p.state}  ${p.physicalState}  ${p.linkLayer}  ${p.rate}`);
     for (const i of p.networkInterfaces) lines.push(`    interface ${i.name}  MTU ${i.mtuBytes}  ${i.state}`);
@@ -35,9 +43,18 @@ export function renderReport(r: Report): string {
     `locked memory soft ${limit(s.memlockSoftBytes)}, hard ${limit(s.memlockHardBytes)}${s.mayLockAnything ? ' (CAP_IPC_LOCK: no limit applies)' : ''}`,
     `huge pages    ${s.hugePages.free} free of ${s.hugePages.total}, ${formatSize(s.hugePages.sizeBytes)} each; for shared memory: ${s.shmemHugePages}${s.collapsesShmem ? ', made when a server asks' : ''}`,
     `NUMA          ${/^\d+$/.test(s.numaNodes) ? `one node (${s.numaNodes})` : `nodes ${s.numaNodes}`}`,
+    `memory limit  ${s.groupMemoryBytes === undefined ? 'none' : `${limit(s.groupMemoryBytes)}, of the control group`}`,
+    ...(s.rdmaNamespaces === undefined ? [] : [`namespaces    RDMA devices are ${s.rdmaNamespaces}`]),
     ...Object.entries(s.sysctls).map(([k, v]) => `sysctl        ${k} = ${v}`),
     '',
-    ...(r.devices.length === 0 ? ['no RDMA devices'] : r.devices.flatMap(deviceLines)),
+    ...(r.devices.length === 0
+      ? ['no RDMA devices']
+      : r.devices.flatMap((d) =>
+          deviceLines(
+            d,
+            r.opened.find(({ name }) => name === d.name),
+          ),
+        )),
     '',
   ];
   for (const p of r.problems) lines.push(`${p.severity}: ${p.text}`, `  fix: ${p.mend}`);

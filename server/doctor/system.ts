@@ -1,9 +1,9 @@
 /**
- * What else of the host matters to RDMA: kernel modules, the limit of locked memory, huge pages, sysctls. Reads files
+ * What else of the host matters to RDMA: kernel modules, limits of memory, huge pages, namespaces, sysctls. Reads files
  * only.
  */
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { list, readLine } from './devices.js';
 
 export interface System {
@@ -21,6 +21,12 @@ export interface System {
   readonly collapsesShmem: boolean;
   /** As the kernel lists them: `0`, `0-1`. */
   readonly numaNodes: string;
+  /** The least memory that a control group of this process may have, with page cache and tables; undefined: no limit. */
+  readonly groupMemoryBytes: number | undefined;
+  /**
+   * Whether all network namespaces see a device, or only its own (`rdma system`); undefined: the kernel does not say.
+   */
+  readonly rdmaNamespaces: 'shared' | 'exclusive' | undefined;
   readonly sysctls: Readonly<Record<string, string>>;
 }
 
@@ -46,6 +52,24 @@ function memlock(limits: string): [number | undefined, number | undefined] {
   return [bytes(line?.[1]), bytes(line?.[2])];
 }
 
+/** The limits of the process's control group and of all above it, which count too: version 2, else version 1. */
+function groupMemory(root: string): number | undefined {
+  const lines = readText(join(root, 'proc/self/cgroup')).split('\n');
+  const pathIn = (controllers: RegExp): string | undefined =>
+    lines.find((line) => controllers.test(line))?.replace(/^\d+:[^:]*:/, '');
+  const limits: number[] = [];
+  const collect = (mount: string, path: string | undefined, file: string): void => {
+    for (let at = path; at !== undefined; at = at === '/' ? undefined : dirname(at)) {
+      const limit = Number(readLine(join(root, mount, at, file)) ?? NaN);
+      // Version 1 has a number that no machine has in the place of none.
+      if (Number.isFinite(limit) && limit < 2 ** 60) limits.push(limit);
+    }
+  };
+  collect('sys/fs/cgroup', pathIn(/^0::/), 'memory.max');
+  collect('sys/fs/cgroup/memory', pathIn(/^\d+:([^:]*,)?memory[,:]/), 'memory.limit_in_bytes');
+  return limits.length === 0 ? undefined : Math.min(...limits);
+}
+
 export function readSystem(root: string, interfaces: readonly string[]): System {
   const [memlockSoftBytes, memlockHardBytes] = memlock(readText(join(root, 'proc/self/limits')));
   const meminfo = readText(join(root, 'proc/meminfo'));
@@ -62,6 +86,7 @@ export function readSystem(root: string, interfaces: readonly string[]): System 
   const [major = 0, minor = 0] = (readLine(join(root, 'proc/sys/kernel/osrelease')) ?? '').split('.').map(Number);
   const shmemHugePages =
     /\[(\w+)\]/.exec(readLine(join(root, 'sys/kernel/mm/transparent_hugepage/shmem_enabled')) ?? '')?.[1] ?? 'unknown';
+  const rdmaNamespaces = readLine(join(root, 'sys/module/ib_core/parameters/netns_mode'));
   return {
     modules: Object.fromEntries(neededModules.map((m) => [m, loaded.includes(m)])),
     memlockSoftBytes,
@@ -75,6 +100,8 @@ export function readSystem(root: string, interfaces: readonly string[]): System 
     shmemHugePages,
     collapsesShmem: (major > 6 || (major === 6 && minor >= 1)) && !['deny', 'unknown'].includes(shmemHugePages),
     numaNodes: readLine(join(root, 'sys/devices/system/node/online')) ?? '0',
+    groupMemoryBytes: groupMemory(root),
+    rdmaNamespaces: rdmaNamespaces === undefined ? undefined : rdmaNamespaces === 'Y' ? 'shared' : 'exclusive',
     sysctls,
   };
 }

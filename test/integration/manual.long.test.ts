@@ -1,4 +1,4 @@
-/** The manual pages and the completion of bash, against what each command's --help says. */
+/** The manual pages and the completions of bash and fish, against what each command's --help says. */
 import test from 'ava';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -37,9 +37,9 @@ test('a page and the completion have every option that --help has', async (t) =>
       t.true(page.includes(`\\fB${option.replaceAll('-', '\\-')}\\fR`), `${name}: ${option} in the page`);
       t.true(offered.includes(option), `${name}: ${option} in the completion`);
     }
-    t.true(options.length > 0 || ['values', 'secrets', 'doctor', 'completion'].includes(name), name);
+    t.true(options.length > 0 || ['values', 'secrets', 'doctor', 'completion', 'build'].includes(name), name);
   }
-  t.is(files.size, Object.keys(COMMANDS).length + 3);
+  t.is(files.size, Object.keys(COMMANDS).length + 4);
 });
 
 test('bash completes commands, actions, and values, behind options too', async (t) => {
@@ -63,6 +63,36 @@ test('bash completes commands, actions, and values, behind options too', async (
   await offers('farkv bench run lmdb --no', '--no-harness');
   await offers('farkv secrets issue /etc/farkv w', 'writer');
   await offers('farkv nothing ', '');
+});
+
+test('fish completes commands, actions, and values, behind options too', async (t) => {
+  const script = (await farkv(['completion', 'fish'])).stdout;
+  for (const name of Object.keys(COMMANDS)) t.true(script.includes(` -a ${name} -d `), name);
+  const offers = async (line: string, words: string): Promise<void> => {
+    const { stdout } = await run('fish', ['--no-config', '-c', `${script}\ncomplete -C "${line}"`]);
+    const offered = stdout.split('\n').map((one) => one.split('\t')[0] ?? '');
+    t.deepEqual(offered.filter((one) => one !== '').join(' '), words, line);
+  };
+  try {
+    await run('fish', ['--version']);
+  } catch {
+    t.log('fish is not here to be asked: apt-get install fish');
+    return;
+  }
+  await offers('farkv ', Object.keys(COMMANDS).sort().join(' '));
+  await offers('farkv sec', 'secrets');
+  await offers('farkv shard re', 'rebalance reset');
+  await offers('farkv shard --connect a:1 mov', 'move');
+  await offers('farkv shard move --wai', '--wait');
+  await offers('farkv shard rebalance --dry', '--dry-run');
+  await offers('farkv shard reset --dry', '');
+  await offers('farkv get --transport v', 'verbs');
+  await offers('farkv get --transport=v', '--transport=verbs');
+  await offers('farkv get -n 3 --polling a', 'always auto');
+  await offers('farkv bench r', 'run');
+  await offers('farkv bench run l', 'lmdb');
+  await offers('farkv bench run lmdb --no', '--no-harness');
+  await offers('farkv secrets issue /etc/farkv w', 'writer');
 });
 
 test('text of a command is no request to roff', async (t) => {

@@ -2,7 +2,7 @@
 import test from 'ava';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { arch, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -36,7 +36,7 @@ test('help and version are those of the package', (t) => {
 
 test('the licences of all that is in it lie beside it', (t) => {
   const text = readFileSync(`${file}.LICENSES`, 'utf8');
-  for (const name of ['farkv', 'yargs 18', 'uplot 1', 'msgpackr 2', 'ioredis 6', `Node.js ${process.versions.node}`])
+  for (const name of ['farkv', 'yargs 18', 'uplot 1', 'msgpackr 2', 'ioredis 6', 'Node.js 24.'])
     t.true(text.includes(`\n${name}`), name);
 });
 
@@ -67,10 +67,21 @@ test('a server serves commands, and leaves nothing in the folder where its addon
   t.deepEqual(await ended, [0, null]);
 });
 
+test('NODE_OPTIONS runs nothing in it', (t) => {
+  const foreign = join(folder, 'foreign.cjs');
+  writeFileSync(foreign, "process.stdout.write('foreign');");
+  const { code, stdout, stderr } = farkv(['--version'], { NODE_OPTIONS: `--require ${foreign}` });
+  t.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+  t.regex(stdout, /^\d+\.\d+\.\d+\n$/);
+});
+
 test('what cannot be in it, or be unpacked, is named with what to do', (t) => {
   const lmdb = farkv(['bench', 'load', 'lmdb', '-P', 'workloada', '--no-harness']);
   t.is(lmdb.code, 2);
   t.regex(lmdb.stderr, /the package lmdb, which the one-file executable cannot contain; run it with farkv as npm/);
+  const build = farkv(['build']);
+  t.is(build.code, 2);
+  t.regex(build.stderr, /farkv is one file here: make this file again in a clone/);
   const nowhere = join(folder, 'nowhere');
   const { code, stderr } = farkv(['doctor'], { TMPDIR: nowhere });
   t.is(code, 1);

@@ -1,4 +1,4 @@
-/** `farkv completion bash|zsh`: what completes `farkv` on a shell's command line. */
+/** `farkv completion bash|zsh|fish`: what completes `farkv` on a shell's command line. */
 import type { CliCommand } from '../command.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { print } from '../output.js';
@@ -17,6 +17,7 @@ const completion: CliCommand<CompletionArguments> = {
       .positional('shell', { choices: SHELLS, demandOption: true, describe: 'For which shell' })
       .example('source <($0 completion bash)', 'in ~/.bashrc')
       .example('$0 completion zsh > ~/.zfunc/_farkv', 'in a directory of $fpath')
+      .example('$0 completion fish > ~/.config/fish/completions/farkv.fish', 'read when farkv is first completed')
       .epilogue(exitCodesHelp({ done: 'printed' })),
   handler: async ({ shell }) => {
     const { allCommands } = await import('../command-list.js');

@@ -1,26 +1,13 @@
 /**
- * Completion for bash and zsh: scripts that need no farkv at run time, so that a key press starts no Node.js. Both
+ * Completion for bash, zsh and fish: scripts that need no farkv at run time, so that a key press starts no Node.js. They
  * complete commands, actions, options, and the values of those that have a fixed set; elsewhere names of files.
  */
 import type { Definition, OptionDefinition, PositionalDefinition } from './definition.js';
+import { fish } from './completion-fish.js';
+import { brief, HELP, ofFiles, quoted, spellings } from './completion-words.js';
 
-export const SHELLS = ['bash', 'zsh'] as const;
+export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof SHELLS)[number];
-
-const HELP: OptionDefinition = { name: 'help', isFlag: true, choices: [], describe: 'Show help' };
-
-const dashes = (name: string): string => (name.length === 1 ? `-${name}` : `--${name}`);
-
-/** How an option may be typed: one that is on by default is turned off by --no-NAME. */
-function spellings({ name, alias, isFlag, default: value }: OptionDefinition): string[] {
-  const all = [...(alias === undefined ? [] : [alias]), name].map(dashes);
-  return isFlag && value === 'true' ? [...all, `--no-${name}`] : all;
-}
-
-const ofFiles = ({ name }: { readonly name: string }): boolean =>
-  /(?:^|-)(?:file|dir|directory|cert|key|ca|secrets|config|P)$/.test(name) && name !== 'key';
-
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 // ---- bash ----
 
@@ -113,8 +100,6 @@ complete -o default -F _farkv farkv
 
 // ---- zsh ----
 
-/** The first part of a description, which a list of options has room for. */
-const brief = (describe: string): string => /^.*?(?=[;:.(] |[;:.]?$| \(|, )/.exec(describe)?.[0] ?? describe;
 const inBrackets = (text: string): string => text.replace(/[[\]\\:]/g, (sign) => `\\${sign}`);
 
 function zshValue(of: PositionalDefinition): string {
@@ -174,5 +159,5 @@ if [ "$funcstack[1]" = _farkv ]; then _farkv "$@"; else compdef _farkv farkv; fi
 }
 
 export function completionFor(shell: Shell, commands: readonly Definition[]): string {
-  return shell === 'bash' ? bash(commands) : zsh(commands);
+  return { bash, zsh, fish }[shell](commands);
 }

@@ -20,5 +20,6 @@ export async function manual(): Promise<ReadonlyMap<string, string>> {
     ...commands.map((command) => [page(pageName(command.name)), commandPage(command, PACKAGE_VERSION)] as const),
     ['bash-completion/completions/farkv', completionFor('bash', commands)],
     ['zsh/vendor-completions/_farkv', completionFor('zsh', commands)],
+    ['fish/vendor_completions.d/farkv.fish', completionFor('fish', commands)],
   ]);
 }

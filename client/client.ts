@@ -1,10 +1,13 @@
 /** The Client that connect() gives: a Keyspace (keyspace.ts) that also has the connection. */
 import type { Cluster, Origin, Parts } from './cluster.js';
+import type { Family as MetricFamily } from '../core/exposition.js';
 import type { NativeClient } from '../native/native-client.js';
 import type { Codec } from './codec.js';
 import { Keyspace } from './keyspace.js';
+import { metricsOf } from './metrics.js';
 import type { Settings } from './options.js';
 import type { Scanner, ScanOfShard, ScanStep } from './scan.js';
+import type { Traced } from './trace.js';
 import type { ClientStats, Transport } from './transport.js';
 
 /** What backups see of a connection: no method of a client, since a program has no use for it. */
@@ -19,6 +22,9 @@ export interface ShardAccess {
 }
 
 export let shardAccessOf: (client: Client<never, unknown>) => ShardAccess;
+
+/** What a trace (trace.ts) sees of one. */
+export let tracedOf: (client: Client<never, unknown>) => Traced;
 
 /** What `farkv gateway` sees of one: the Redis gateway over its connections. */
 export type RedisAccess = Pick<NativeClient, 'listenRedis' | 'endRedis' | 'closeRedis'>;
@@ -39,6 +45,17 @@ export class Client<In, Out = In> extends Keyspace<In, Out> {
     });
   }
 
+  static {
+    tracedOf = (client) => ({
+      stats: () => client.#cluster.stats(),
+      hashOf: (space, key) => {
+        const hash = client.#native.hashOf(space, key);
+        return typeof hash === 'bigint' ? hash.toString(16).padStart(16, '0') : undefined;
+      },
+      shardOf: (space, key) => client.#native.shardOf(space, key),
+    });
+  }
+
   /** @internal connect() makes clients. */
   constructor(cluster: Cluster, parts: Parts, settings: Settings, codec: Codec<In, Out>) {
     super({ ...parts, defaults: { timeoutMs: settings.timeoutMs } }, settings.namespace, codec);
@@ -56,6 +73,11 @@ export class Client<In, Out = In> extends Keyspace<In, Out> {
   /** Counters since connect. */
   stats(): ClientStats {
     return this.#cluster.stats();
+  }
+
+  /** The same as metrics, under the names that servers use; metricsText makes text of them. */
+  metrics(): readonly MetricFamily[] {
+    return metricsOf(this.#cluster.stats());
   }
 
   /** Ends what is under way with ERR_CLOSED, and disconnects. May be called again. */

@@ -5,11 +5,12 @@
  *     await connect(['db1:7400', 'db2:7400'])
  *     await connect<User>({ servers: 'db1:7400,db2:7400', codec: 'msgpack' })
  */
-import { Client } from './client.js';
+import { Client, tracedOf } from './client.js';
 import { resolveCodec, type BufferValue, type Codec } from './codec.js';
 import { parseOptions, type ConnectOptions, type Servers } from './options.js';
 import { Cluster } from './cluster.js';
 import { argumentError, asFarkvError } from './errors.js';
+import { trace } from './trace.js';
 
 /**
  * Connects to a cluster. Resolves when its data planes can be used; rejects with a FarkvError: ERR_CONFIG and
@@ -38,7 +39,9 @@ export async function connect(
     const codec = resolveCodec(typeof options === 'object' && 'codec' in options ? options.codec : undefined);
     const cluster = new Cluster(settings);
     const parts = await cluster.open();
-    return new Client<never, unknown>(cluster, parts, settings, codec);
+    const client = new Client<never, unknown>(cluster, parts, settings, codec);
+    if (process.env.FARKV_TRACE === '1') trace(tracedOf(client));
+    return client;
   } catch (error) {
     throw asFarkvError(error, 'ERR_CONFIG');
   }

@@ -14,6 +14,11 @@ export type { ClientEvent, ConnectOptions, Servers } from './options.js';
 export type { Key } from './pending.js';
 export type { PreparedKey } from '../native/native-client.js';
 export type { CountOptions, ScanEntry, ScanKey, ScanOptions, ScanPage } from './scan.js';
+export {
+  exposition as metricsText,
+  type Family as MetricFamily,
+  type Sample as MetricSample,
+} from '../core/exposition.js';
 export type { ClientStats, Transport, TransportChoice } from './transport.js';
 export type { Update, Updated } from './update.js';
 export type { Entry } from './value-reader.js';

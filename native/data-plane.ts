@@ -2,6 +2,7 @@
  * The types of the owner's side of the native boundary: DataPlane (native/node/server_binding.c), what it is made
  * with, and what it counts. Used by server/ in its worker thread; native/addon.ts loads it.
  */
+import type { LogLevel } from '../core/log-level.js';
 import type { Polling } from '../core/polling.js';
 import type { EndReason } from '../core/protocol/end-reason.js';
 import type { Provider } from '../core/providers.js';
@@ -45,6 +46,11 @@ export interface DataPlaneOptions {
   readonly backupSlowMs?: number;
   /** Between two looks at all memory of a copy; default 300,000. */
   readonly scrubMs?: number;
+  /**
+   * Requests that took so long, if they were held over a turn of the thread, are told by `onSlow`; 1: all are. Default:
+   * none.
+   */
+  readonly slowNs?: number;
   /** Where the records of durable shards go; without it no shard is durable. */
   readonly log?: DataPlaneLog;
 }
@@ -221,6 +227,23 @@ export interface Latency {
   readonly p50: number;
   readonly p99: number;
   readonly max: number;
+  /** Servers of earlier versions say neither. */
+  readonly sum?: number;
+  /** How many were less than 2^(10 + i) ns, for i from 0 to 23; the last: all. Empty where there are none. */
+  readonly below?: readonly number[];
+}
+
+/** One-sided GETs, which servers do not see, as clients report them with their leases: sums since the start. */
+export interface ReportedGets {
+  readonly hits: number;
+  readonly misses: number;
+  readonly reads: number;
+  readonly readBytes: number;
+  readonly followedReads: number;
+  readonly tornReads: number;
+  readonly lateDiscards: number;
+  readonly foreignReads: number;
+  readonly twoSidedGets: number;
 }
 
 /** Of a worker's write-ahead log; counts since its start. */
@@ -252,6 +275,20 @@ export interface PollingStats {
   readonly backOffs: number;
 }
 
+/** A request that was slow. */
+export interface SlowRequest {
+  readonly operation: RequestKind;
+  readonly result: string;
+  /** From its arrival until its answer was handed to the transport. */
+  readonly ms: number;
+  readonly worker: number;
+  readonly shard: number;
+  /** Of a request about one key: the hash of that, under the cluster's seed. */
+  readonly keyHash?: string;
+  /** Absent: its connection is gone. */
+  readonly client?: string;
+}
+
 /** A client's connection to a worker that the worker ended. */
 export interface EndedConnection {
   /** As its ticket names it. */
@@ -277,6 +314,12 @@ export interface DataPlaneStats {
     readonly blockedClients: number;
     readonly requests: Readonly<Record<RequestKind, number>>;
     readonly refused: Readonly<Record<string, number>>;
+    /** Of those the ones whose kind is known; kinds without any are absent. Earlier versions do not say. */
+    readonly refusedOf?: Readonly<Partial<Record<RequestKind, Readonly<Record<string, number>>>>>;
+    /** Of `clients`, by transport; those without any are absent. Earlier versions do not say. */
+    readonly clientsOver?: Readonly<Partial<Record<Provider, number>>>;
+    /** Earlier versions do not say. */
+    readonly reported?: ReportedGets;
     readonly duplicates: number;
     /**
      * How long requests were in the owner's hands: from the turn of its thread in which one came to the end of the one
@@ -507,6 +550,13 @@ export interface DataPlane {
   onUnreachable: ((provider: Provider) => void) | undefined;
   /** The same: it has ended a client's connection to one of its workers, for a reason that is told to the client too. */
   onEnded: ((end: EndedConnection) => void) | undefined;
+  /** The same: a request was slow. Of 10 s the first 20 are told; `omitted`: how many before this one were not. */
+  onSlow: ((slow: SlowRequest, omitted: number) => void) | undefined;
+  /**
+   * The same: what a transport reports, as often as peers cause it. Of 10 s the first 20 are passed on; `omitted`: how
+   * many before this one were not.
+   */
+  onFabricLog: ((level: LogLevel, text: string, omitted: number) => void) | undefined;
   /** The same: an operation on a log failed. Nothing that would have to be there is acknowledged any more. */
   onLogFailed: ((operation: string, file: string, errno: number) => void) | undefined;
   /** The same, of a snapshot: nothing is lost, and it is tried again. */

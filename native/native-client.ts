@@ -109,8 +109,10 @@ export const enum CompletionField {
 export const NO_VALUE = 0xffffffff;
 
 export interface NativeClientStats {
+  /** Begun. What failed is neither among hits nor misses. */
   readonly gets: number;
   readonly getHits: number;
+  readonly getMisses: number;
   readonly reads: number;
   readonly readBytes: number;
   /**
@@ -123,6 +125,8 @@ export interface NativeClientStats {
   readonly leaseRenewals: number;
   readonly lateDiscards: number;
   readonly tornReads: number;
+  /** READs of memory that is not the shard's any more. */
+  readonly foreignReads: number;
   readonly changes: number;
   /** GETs that were answered by one READ at a cached location. */
   readonly locationHits: number;
@@ -308,6 +312,8 @@ export interface NativeClient {
   /** One step of counting what scan would list; next cursor = version, how many = result. */
   tally(space: number, shard: number, cursor: bigint, timeoutMs: number, prefix?: Uint8Array): Answer;
   shardOf(space: number, key: NativeKey): number;
+  /** Under the cluster's seed, as owners write it where they must not write the key; -(status) where the key is none. */
+  hashOf(space: number, key: NativeKey): bigint | number;
   /** Throws ERR_KEY_INVALID, ERR_CLOSED. */
   prepareKey(space: number, key: NativeKey): PreparedKey;
   /** Gives up on an operation: it completes with ERR_ABORTED, a change that was sent already with ERR_INDETERMINATE. */

@@ -5,6 +5,8 @@
 import { X509Certificate } from 'node:crypto';
 import { checkServerIdentity, type PeerCertificate, type TLSSocket } from 'node:tls';
 import { types } from 'node:util';
+import { PEM_BYTES_MAX, readRegular } from './regular-file.js';
+import { WatchedFiles } from './watched-files.js';
 import { ANY_SERVER, claimsRole, parseRoleName, type RoleName } from '../core/role-name.js';
 
 /** The URIs of a certificate that claim a role, as written. */
@@ -49,6 +51,11 @@ export function shownBy(socket: TLSSocket): ShownCertificate | undefined {
   const error = socket.authorizationError as Error | string | null | undefined;
   const why = types.isNativeError(error) ? error.message : (error ?? 'not verified');
   return { uris, expiresMs: Date.parse(validTo ?? ''), ...(socket.authorized ? {} : { untrusted: why }) };
+}
+
+/** When the first certificate of a PEM file ends, milliseconds since 1970; read again when the file changes. */
+export function certificateEnd(file: string): { readonly value: number } {
+  return new WatchedFiles([file], () => Date.parse(new X509Certificate(readRegular(file, PEM_BYTES_MAX)).validTo));
 }
 
 /** Why a certificate that was shown is good no more; undefined: it is good. */

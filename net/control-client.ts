@@ -17,6 +17,8 @@ export interface OpenOptions extends OutgoingOptions {
   readonly timeoutMs: number;
   /** Frames other than answers. */
   readonly frame?: (frame: Frame) => void;
+  /** The answer to a ping. */
+  readonly ponged?: (id: number) => void;
   /** An opened connection is gone. */
   readonly closed?: (error: FarkvError) => void;
   readonly signal?: AbortSignal;
@@ -57,6 +59,7 @@ export class ControlClient {
           resolve(client);
         },
         refused: reject,
+        ponged: options.ponged,
         frame: (frame) => {
           if (client !== undefined && frame.t === 'answer') client.#answered(frame);
           else options.frame?.(frame);

@@ -21,6 +21,8 @@ export class Heartbeat {
   readonly #pings: NodeJS.Timeout;
   #silence: Deadline;
   #id = 0;
+  #sentMs = 0;
+  #rttMs: number | undefined;
 
   constructor(connection: Connection, { pingMs, silentMs }: HeartbeatPace) {
     this.#connection = connection;
@@ -31,7 +33,18 @@ export class Heartbeat {
 
   /** Beside those at their time. */
   ping(): void {
+    this.#sentMs = performance.now();
     this.#connection.send({ t: 'ping', id: ++this.#id });
+  }
+
+  /** Where the round trip is of interest: the other end has answered the ping of this number. */
+  ponged(id: number): void {
+    if (id === this.#id) this.#rttMs = performance.now() - this.#sentMs;
+  }
+
+  /** How long the last answered ping took; undefined: none was. */
+  get rttMs(): number | undefined {
+    return this.#rttMs;
   }
 
   stop(): void {

@@ -35,6 +35,8 @@ export interface OutgoingHandlers {
   readonly welcomed: (welcome: Accepted) => void;
   /** The other end answered the hello with no, or with nonsense; `closed` follows. */
   readonly refused?: (error: FarkvError) => void;
+  /** The answer to a ping, after the welcome. */
+  readonly ponged?: ((id: number) => void) | undefined;
   /** Frames after the welcome, but pings and their answers. What it throws closes the connection. */
   readonly frame: (frame: Frame) => void;
   readonly closed: (error: FarkvError) => void;
@@ -102,7 +104,7 @@ export class Outgoing {
     if (frame.t === 'ping') {
       this.connection.send({ t: 'pong', id: frame.id });
     } else if (frame.t === 'pong') {
-      // heartbeat.ts needs no more than that it came.
+      this.#handlers.ponged?.(frame.id);
     } else if (this.#state !== 'open') {
       this.#welcomed(frame);
     } else if (frame.t === 'welcome') {

@@ -86,3 +86,14 @@ test('a copy that could not be made is told with both servers, one without room 
     'no copy of shard 1 could be made at s2 of what s1 has: the log of s2 says why; look at the network between the two. It is tried again, later and later',
   ]);
 });
+
+test('a certificate near its end is named, with the command that renews it', (t) => {
+  const now = Date.UTC(2026, 0, 1);
+  const days = (n: number): object => ({ node: { certificateEndsMs: now + n * 86_400_000 } });
+  const members = [member('s1', days(14)), member('s2', days(1.5)), member('s3', days(-1)), member('s4', days(0.5))];
+  t.deepEqual(attention(status({ members }), now), [
+    'the certificate of s2 expires in 1 day: farkv secrets renew DIR --within 14, then copy it to s2; no restart is needed',
+    'the certificate of s3 has expired: farkv secrets renew DIR --within 14, then copy it to s3; no restart is needed',
+    'the certificate of s4 expires within a day: farkv secrets renew DIR --within 14, then copy it to s4; no restart is needed',
+  ]);
+});

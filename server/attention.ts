@@ -11,8 +11,33 @@ const numbers = (shards: readonly ShardStatus[]): string =>
   `${shards.length === 1 ? 'shard' : 'shards'} ${list(shards.map(({ shard }) => shard))}`;
 
 /** A line each: what is wrong, and what to do. Empty: nobody is needed. */
-export function attention(status: ClusterStatus): string[] {
-  return [...ofMembers(status), ...status.members.flatMap(ofDisk), ...ofShards(status.shards), ...ofCopies(status)];
+export function attention(status: ClusterStatus, wallMs = Date.now()): string[] {
+  return [
+    ...ofMembers(status),
+    ...status.members.flatMap((member) => ofCertificate(member, wallMs)),
+    ...status.members.flatMap(ofDisk),
+    ...ofShards(status.shards),
+    ...ofCopies(status),
+  ];
+}
+
+const DAY_MS = 86_400_000;
+/** As the alert FarkvCertificateEnds (docs/dashboards/alerts.yml). */
+const CERTIFICATE_DAYS = 14;
+
+function ofCertificate({ id, node }: MemberStatus, wallMs: number): string[] {
+  const endsMs = node?.certificateEndsMs ?? Infinity;
+  const days = Math.floor((endsMs - wallMs) / DAY_MS);
+  if (days >= CERTIFICATE_DAYS) return [];
+  const when =
+    endsMs <= wallMs
+      ? 'has expired'
+      : days === 0
+        ? 'expires within a day'
+        : `expires in ${days} day${days === 1 ? '' : 's'}`;
+  return [
+    `the certificate of ${id} ${when}: farkv secrets renew DIR --within ${CERTIFICATE_DAYS}, then copy it to ${id}; no restart is needed`,
+  ];
 }
 
 function ofMembers({ members, leader }: ClusterStatus): string[] {

@@ -36,6 +36,9 @@ export interface CallContext extends AdminContext {
       | 'fullCopies'
       | 'movedVotes'
       | 'failovers'
+      | 'group'
+      | 'leaseLeftMs'
+      | 'certificateEndsMs'
       | 'dataPlane'
       | 'values'
     >

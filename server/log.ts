@@ -38,6 +38,11 @@ export class Log {
     if (order.indexOf('info') >= this.#least) this.#sink('info', text, fields);
   }
 
+  /** A line with fields for programs. */
+  event(level: LogLevel, text: string, fields: LogFields): void {
+    if (order.indexOf(level) >= this.#least) this.#sink(level, text, fields);
+  }
+
   /** Who did what: written whatever level was asked for. */
   audit(fields: LogFields): void {
     this.#sink('info', auditText(fields), fields);

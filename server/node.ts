@@ -20,6 +20,7 @@ import type { Found } from '../core/shards/index.js';
 import type { Addon } from '../native/addon.js';
 import type { DataPlane } from '../native/data-plane.js';
 import { shmHost } from '../native/host.js';
+import { certificateEnd } from '../net/certificate.js';
 import { answerCall, type CallContext } from './calls.js';
 import type { ServerSettings } from './config/settings.js';
 import { secretsOf } from './config/secret-file.js';
@@ -283,6 +284,7 @@ export class FarkvNode {
     const { driver, peers, grantor, proposer, duties } = group;
     const { id, advertise, tls } = this.#settings;
     const ports: { front?: FrontThread; peers?: Listener } = {};
+    const certificate = tls === undefined ? undefined : certificateEnd(tls.cert);
     const joinGuesses = new Bucket(JOIN_GUESSES, performance.now());
     const calls: CallContext = {
       ...{ id, driver, peers, grantor },
@@ -302,7 +304,9 @@ export class FarkvNode {
         ...(ports.front?.stalledMs === undefined ? {} : { frontStalledMs: ports.front.stalledMs }),
         ...duties.shown,
         ...(this.#regions?.troubles ?? {}),
-        ...(this.#lease === undefined ? {} : { leaseHeld: this.#lease.held }),
+        ...(this.#lease === undefined ? {} : { leaseHeld: this.#lease.held, leaseLeftMs: this.#lease.leftMs }),
+        ...(certificate === undefined ? {} : { certificateEndsMs: certificate.value }),
+        group: group.figures,
         ...(this.#dataPlane === undefined ? {} : { dataPlane: await this.#dataPlane.stats() }),
         ...(this.#values === undefined ? {} : { values: await this.#values.watch.status() }),
       }),

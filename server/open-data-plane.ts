@@ -15,6 +15,8 @@ import { fewDescriptors, watchDescriptors } from './descriptors.js';
 import { reportEnds } from './ended-connections.js';
 import { describeError, type Log } from './log.js';
 import { removeSockets, socketPaths } from './runtime-directory.js';
+import { isTraced, reportSlow } from './slow-lines.js';
+import { reportTransports } from './transport-lines.js';
 import { fabricAddresses, listenList } from './transports.js';
 import { logFailure, recover, textOf, type Values } from './values-log.js';
 
@@ -110,7 +112,7 @@ async function start(
   workers: number,
   sockets: readonly string[],
 ): Promise<Started> {
-  const { leaseMs, driftPpm, maxClients, clientQuota, polling, hugePages, memoryBytes, scrubMs } = settings;
+  const { leaseMs, driftPpm, maxClients, clientQuota, polling, hugePages, memoryBytes, scrubMs, slowMs } = settings;
   const plane = new native.DataPlane({
     serverIncarnation: incarnation,
     hashSeed: Buffer.from(state.hashSeed, 'hex'),
@@ -130,8 +132,11 @@ async function start(
     hugePages,
     memoryBytes,
     scrubMs,
+    slowNs: isTraced() ? 1 : slowMs * 1e6,
     ...(values === undefined ? {} : { log: values.log }),
   });
+  reportTransports(plane, log);
+  reportSlow(plane, log);
   // Who asks before this start has its first lease is told nothing.
   plane.setGrantUntil(0n);
   let recovering = true;

@@ -92,6 +92,7 @@ export interface ServerOptions {
   readonly ownerLeaseMs?: number | string;
   readonly polling?: Polling;
   readonly electionMs?: number | string;
+  readonly slowMs?: number | string;
   readonly logLevel?: LogLevel;
 }
 

@@ -11,6 +11,8 @@ import type { FabricAddress, MetadataState, Move, Provider } from '../core/metad
 import { tenantRanges } from '../core/metadata/tenants.js';
 import type { RaftStatus } from '../core/raft/index.js';
 import type { HeldBack } from '../core/shards/index.js';
+import type { GroupFigures } from './metadata/group.js';
+import type { PeerFigures } from './metadata/peer-link.js';
 import { checkMoveErrors, type MoveError } from './shards/move-errors.js';
 import { copiesStatus, replicationStatus, type CopiesStatus, type ReplicationStatus } from './status-copies.js';
 import { checkValuesStatus, type ValuesStatus } from './values-watch.js';
@@ -47,6 +49,12 @@ export interface NodeStatus {
   readonly movedVotes?: readonly { readonly from: string; readonly to: string }[];
   /** The last from each owner to each, newest first, as it has seen since its start. */
   readonly failovers?: readonly FailoverStatus[];
+  /** Counts since its start, and the ways to the others; earlier versions do not say. */
+  readonly group?: GroupFigures;
+  /** Of the lease from the leader; 0: it is over. */
+  readonly leaseLeftMs?: number;
+  /** When its certificate ends, milliseconds since 1970; absent: it has none. */
+  readonly certificateEndsMs?: number;
   /** Undefined until the data plane has been started. */
   readonly dataPlane?: DataPlaneStats;
   /** Where shards are durable, from when its start begins to read them. */
@@ -325,6 +333,16 @@ const checkFailover = record<FailoverStatus>({
   agoMs: uint(),
 });
 
+const checkGroup = record<GroupFigures>({
+  leaderChanges: uint(),
+  failedProposals: uint(),
+  failedOver: uint(),
+  peers: list(
+    record<PeerFigures>({ id: memberId, connected: boolean, rttUs: maybe(uint()), lostMessages: uint() }),
+    MEMBERS_MAX,
+  ),
+});
+
 const checkHeldBack = record<HeldBack>({ shard: shardNumber, member: memberId, times: uint() });
 
 /** The part of a peer's answer that is relied on; the statistics are shown as they come. */
@@ -348,6 +366,9 @@ export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
     fullCopies: maybe(list(shardNumber, SHARDS_MAX)),
     values: maybe(checkValuesStatus),
     failovers: maybe(list(checkFailover, MEMBERS_MAX * MEMBERS_MAX)),
+    group: maybe(checkGroup),
+    leaseLeftMs: maybe(uint()),
+    certificateEndsMs: maybe(uint()),
     movedVotes: maybe(list(record<{ from: string; to: string }>({ from: text(63), to: text(63) }), MEMBERS_MAX)),
   })(value, at);
   const dataPlane = (value as { readonly dataPlane?: unknown }).dataPlane;

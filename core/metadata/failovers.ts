@@ -32,7 +32,13 @@ export class Failovers {
   #before: Seen | undefined;
   /** Owners of shards that have none now, and the starts under which they had them. */
   readonly #owners = new Map<number, { readonly id: string; readonly start: string | undefined }>();
+  #shards = 0;
   readonly #last = new Map<string, Failover & { readonly atMs: number }>();
+
+  /** Shards whose owner was replaced, each time that it was. */
+  get shards(): number {
+    return this.#shards;
+  }
 
   /** The last one from each owner to each, newest first. */
   all(nowMs: number): (Failover & { readonly agoMs: number })[] {
@@ -70,6 +76,7 @@ export class Failovers {
 
   /** Shards that came together, or within a second, are one. */
   #note(one: Failover, nowMs: number): void {
+    this.#shards += one.shards;
     const key = `${one.from} ${one.to}`;
     const known = this.#last.get(key);
     const same =

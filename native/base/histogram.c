@@ -27,6 +27,17 @@ uint64_t fkv_histogram_percentile(const fkv_histogram *h, double part) {
     return total ? max : 0;
 }
 
+void fkv_histogram_octaves(const fkv_histogram *h, uint64_t below[FKV_HISTOGRAM_BOUNDS]) {
+    uint64_t seen = 0;
+    uint32_t b = 0;
+    for (uint32_t i = 0; i < FKV_HISTOGRAM_BOUNDS; i++) {
+        uint32_t octave = FKV_HISTOGRAM_OCTAVE_FIRST + i - FKV_HISTOGRAM_FINE + 1;
+        uint32_t end = i < FKV_HISTOGRAM_OCTAVES ? octave << FKV_HISTOGRAM_FINE : FKV_HISTOGRAM_BUCKETS;
+        for (; b < end; b++) seen += load(&h->bucket[b]);
+        below[i] = seen;
+    }
+}
+
 void fkv_histogram_add(fkv_histogram *into, const fkv_histogram *from) {
     for (uint32_t b = 0; b < FKV_HISTOGRAM_BUCKETS; b++)
         __atomic_store_n(&into->bucket[b], into->bucket[b] + load(&from->bucket[b]), __ATOMIC_RELAXED);

@@ -38,6 +38,13 @@ static inline void fkv_histogram_record(fkv_histogram *h, uint64_t ns) {
 /* The least latency that `part` (0 to 1) of the records do not exceed, rounded up to its bucket's end; 0 when there are
  * none. */
 uint64_t fkv_histogram_percentile(const fkv_histogram *h, double part);
+/* How many records are less than 2^(OCTAVE_FIRST + i) ns, for each i; the last: all. */
+enum {
+    FKV_HISTOGRAM_OCTAVE_FIRST = 10, /* 1 us */
+    FKV_HISTOGRAM_OCTAVES = 24,      /* to 8.6 s */
+    FKV_HISTOGRAM_BOUNDS = FKV_HISTOGRAM_OCTAVES + 1
+};
+void fkv_histogram_octaves(const fkv_histogram *h, uint64_t below[FKV_HISTOGRAM_BOUNDS]);
 /* Adds what `from` holds to `into`, of which the caller is the one recorder. */
 void fkv_histogram_add(fkv_histogram *into, const fkv_histogram *from);
 #endif

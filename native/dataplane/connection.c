@@ -147,6 +147,7 @@ static void admit(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket *t
     if (c->link) fab_attend(conn);
     list_push(&w->clients, &c->of_worker);
     w->stats.clients++;
+    w->stats.clients_over[c->provider]++;
     w->expiry_ms = min_u64(w->expiry_ms, t->expires_ms);
     end_surplus(w, c);
 }
@@ -160,7 +161,8 @@ void client_ask(worker *w, fab_provider p, const fab_wc *wc) {
                             .lease_ms = w->d->c.lease_ms,
                             .drift_ppm = w->d->c.drift_ppm,
                             .wall_ms = fkv_wall_ms(),
-                            .quota = w->d->c.client_quota };
+                            .quota = w->d->c.client_quota,
+                            .takes = FKV_TAKES_REPORTS };
     fkv_status s = read_hello(wc, &h, &welcome.version);
     if (s == FKV_OK && !challenge_find(&w->challenges, h.challenge, nonce)) {
         fkv_challenge fresh = challenge_make(&w->challenges);
@@ -268,6 +270,7 @@ void clients_reap(worker *w) {
         list_remove(&c->blocked);
         list_remove(&c->of_worker);
         w->stats.clients--;
+        w->stats.clients_over[c->provider]--;
         give_place(w->d, c->tenant, c->ticket.flags);
         unmake(c);
     }

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "../base/hash.h"
+#include "../base/histogram.h"
 #include "../base/status.h"
 #include "../fabric/fabric.h"
 #include "../log/disk.h"
@@ -137,6 +138,16 @@ typedef struct dataplane_ended {
     fkv_end why; /* not NONE */
 } dataplane_ended;
 
+/* A request that was slow (dataplane_config.slow_ns). */
+typedef struct dataplane_slow {
+    uint64_t client; /* of its ticket; 0: its connection is gone */
+    uint64_t hash;   /* of its key, under the cluster's seed; 0: it has none */
+    uint64_t ns;     /* since it came */
+    uint32_t worker, shard;
+    fkv_op op; /* as fkv_ops says where it is counted */
+    fkv_status status;
+} dataplane_slow;
+
 typedef struct dataplane_config {
     uint64_t server_incarnation;
     fkv_seed hash_seed;
@@ -179,6 +190,12 @@ typedef struct dataplane_config {
     void (*on_unreachable)(void *ctx, fab_provider provider);
     /* Called on a data-plane thread, which has ended a client's connection. Must not block. May be NULL. */
     void (*on_ended)(void *ctx, const dataplane_ended *e);
+    /* Called on a data-plane thread for each request that took so long, if it was held over a turn of the thread; 1: for
+     * each request; 0: for none. Must not block. May be NULL. */
+    void (*on_slow)(void *ctx, const dataplane_slow *s);
+    uint64_t slow_ns;
+    /* fab_options.log of all transports: from any thread, as often as peers cause it. Must not block. May be NULL. */
+    void (*on_fabric_log)(void *ctx, int level, const char *text);
     dataplane_log log;
     /* Called on a data-plane thread, once: an operation of its log failed, with a negative errno. From then on nothing
      * that would have to be in the log is acknowledged or takes effect, so the process is to end. May be NULL. */
@@ -384,7 +401,8 @@ void dataplane_set_lease_ms(dataplane *d, uint32_t ms);
 /* From the turn in which a request came to the end of the one that handed the last of its answer to the transport. Of
  * requests that were answered, not refused. */
 typedef struct dataplane_latency {
-    uint64_t count, p50_ns, p99_ns, max_ns;
+    uint64_t count, p50_ns, p99_ns, max_ns, sum_ns;
+    uint64_t below[FKV_HISTOGRAM_BOUNDS]; /* fkv_histogram_octaves */
 } dataplane_latency;
 
 /* Of a worker's write-ahead log, since the start. */
@@ -395,6 +413,11 @@ typedef struct dataplane_log_stats {
     dataplane_latency sync; /* of a batch: to be written and synced */
     uint64_t records;       /* in those batches */
 } dataplane_log_stats;
+
+/* One-sided GETs, which owners do not see: the sums of what clients report (fkv_report). */
+typedef struct dataplane_reports {
+    uint64_t hits, misses, reads, read_bytes, followed, torn, late, foreign, two_sided;
+} dataplane_reports;
 
 typedef struct dataplane_worker_stats {
     uint32_t worker, thread_id, clients;
@@ -412,6 +435,10 @@ typedef struct dataplane_worker_stats {
     uint64_t reads_served;
     bool has_log;
     dataplane_log_stats log;
+    uint64_t refused_of[FKV_OP_COUNT]
+                       [FKV_STATUS_COUNT]; /* of `refused` those whose operation is known, as `requests` */
+    uint32_t clients_over[FAB_PROVIDER_COUNT];
+    dataplane_reports reports;
 } dataplane_worker_stats;
 /* replica.h says what the numbers are. */
 typedef struct dataplane_copy_stats {

@@ -5,6 +5,7 @@
  * What ends in a turn is noted and recorded together, so that the clock is read once a turn and not once a request. */
 #include "latency.h"
 #include "../base/clock.h"
+#include "client.h"
 
 void latencies_settle(worker *w) {
     if (w->answered_count == 0) return;
@@ -16,8 +17,22 @@ void latencies_settle(worker *w) {
     w->answered_count = 0;
 }
 
+static __attribute__((noinline)) void tell_slow(const op *o, fkv_status s) {
+    const dataplane_config *c = &o->worker->d->c;
+    if (!c->on_slow) return;
+    c->on_slow(c->ctx, &(dataplane_slow){ .client = o->client ? o->client->ticket.client : 0,
+                                          .hash = fkv_op_is(o->request.op, FKV_KEYED) ? o->hash : 0,
+                                          .ns = fkv_now_ns() - o->arrived_ns,
+                                          .worker = o->worker->number,
+                                          .shard = o->request.shard,
+                                          .op = (fkv_op)fkv_ops[o->request.op].counted,
+                                          .status = s });
+}
+
 void latency_answered(const op *o) {
     fkv_status s = (fkv_status)o->reply.status;
+    uint64_t slow = o->worker->d->c.slow_ns;
+    if (__builtin_expect(slow && o->worker->now_ns - o->arrived_ns >= slow - 1, 0)) tell_slow(o, s);
     if (s != FKV_OK && s != FKV_NOT_FOUND && s != FKV_VERSION_MISMATCH) return;
     worker *w = o->worker;
     if (w->answered_count == ANSWERED_MOST) latencies_settle(w);
@@ -25,10 +40,14 @@ void latency_answered(const op *o) {
 }
 
 dataplane_latency latency_of(const fkv_histogram *h) {
-    return (dataplane_latency){ .count = h->count,
-                                .p50_ns = fkv_histogram_percentile(h, 0.5),
-                                .p99_ns = fkv_histogram_percentile(h, 0.99),
-                                .max_ns = h->max };
+    dataplane_latency l = { .count = h->count };
+    if (l.count == 0) return l;
+    l.p50_ns = fkv_histogram_percentile(h, 0.5);
+    l.p99_ns = fkv_histogram_percentile(h, 0.99);
+    l.max_ns = h->max;
+    l.sum_ns = h->sum;
+    fkv_histogram_octaves(h, l.below);
+    return l;
 }
 
 void latencies_get(const worker *w, dataplane_latency out[FKV_OP_COUNT]) {

@@ -149,6 +149,13 @@ void op_prepared(op *o) {
     }
 }
 
+void op_refused(const op *o, fkv_status s) {
+    dataplane_worker_stats *stats = &o->worker->stats;
+    stats->refused[s]++;
+    uint8_t op = o->request.op; /* of a message that could not be parsed it is anything */
+    if (op < FKV_OP_COUNT) stats->refused_of[fkv_ops[op].counted][s]++;
+}
+
 void op_ends(op *o, fkv_status s) {
     list_remove(&o->timed);
     o->status = s;

@@ -104,6 +104,7 @@ void op_runs(op *o); /* to be tried */
 /* held, and its value is whole: may be committed as soon as every backup that has to has its record */
 void op_prepared(op *o);
 /* to be answered so, its followers too; what is held, and was not committed, is undone */
+void op_refused(const op *o, fkv_status s); /* counts it */
 void op_ends(op *o, fkv_status s);
 /* the same, but what went wrong is this copy's own trouble: its first follower takes its place */
 void op_fails_alone(op *o, fkv_status s);

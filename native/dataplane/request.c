@@ -1,5 +1,6 @@
 /* request.c: a message has come: checked, counted, and put into the batch at hand. What follows is in run.c. */
 #include "request.h"
+#include <string.h>
 #include "client.h"
 #include "op.h"
 #include "shard.h"
@@ -19,6 +20,21 @@ static bool is_asked_already(const client *c, const op *o) {
     return false;
 }
 
+static void take_report(worker *w, const uint8_t *body) {
+    dataplane_reports *sum = &w->stats.reports;
+    fkv_report r;
+    memcpy(&r, body, sizeof r);
+    sum->hits += r.hits;
+    sum->misses += r.misses;
+    sum->reads += r.reads;
+    sum->followed += r.followed;
+    sum->torn += r.torn;
+    sum->late += r.late;
+    sum->foreign += r.foreign;
+    sum->two_sided += r.two_sided;
+    sum->read_bytes += r.read_bytes;
+}
+
 /* What a client's reads wait for does not count against the quota: it must not fail because of its changes. One of a
  * kind is enough at a time. */
 static fkv_status admit(worker *w, client *c, op *o) {
@@ -33,6 +49,8 @@ static fkv_status admit(worker *w, client *c, op *o) {
     if (aside) {
         o->aside = true;
         c->asides++;
+        if (fkv_op_is(r->op, FKV_REPORTS) && r->value_bytes && !(c->ticket.flags & FKV_TICKET_SERVERS))
+            take_report(w, o->body);
     }
     if (!fkv_op_is(r->op, FKV_OF_SHARD)) return FKV_OK;
     if (r->shard >= w->d->c.shards) return FKV_BAD_REQUEST;

@@ -364,7 +364,7 @@ static __attribute__((noinline)) void answer(op *o) {
         op_forget(o);
     answer_followers(o, s);
     if (is_too_late(o, s)) s = FKV_UNDECIDED;
-    if (!is_result(s)) o->worker->stats.refused[s]++;
+    if (!is_result(s)) op_refused(o, s);
     if (!o->client) {
         op_free(o);
         return;

@@ -157,7 +157,9 @@ static int open_domains(dataplane *d, const dataplane_listen **at) {
                           .polling = d->c.polling,
                           .follow = dataplane_follow,
                           .key_of = access_key_of,
-                          .key_ctx = d };
+                          .key_ctx = d,
+                          .log = d->c.on_fabric_log,
+                          .log_ctx = d->c.ctx };
         int e = fab_open(&o, &d->domain[p]);
         if (e) return e;
     }

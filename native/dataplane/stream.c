@@ -130,7 +130,7 @@ static int send_next(op *o) {
 }
 
 void stream_fail(op *o, fkv_status s) {
-    o->worker->stats.refused[s]++;
+    op_refused(o, s);
     o->streams = false;
     o->shard = NULL;
     o->reply = (fkv_reply){ .op = o->request.op, .status = (uint8_t)s, .shard = o->request.shard, .id = o->request.id };

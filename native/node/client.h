@@ -221,6 +221,7 @@ napi_value client_touch(napi_env env, napi_callback_info info);
 napi_value client_scan(napi_env env, napi_callback_info info);
 napi_value client_tally(napi_env env, napi_callback_info info);
 napi_value client_shard_of(napi_env env, napi_callback_info info);
+napi_value client_hash_of(napi_env env, napi_callback_info info);
 napi_value client_cancel(napi_env env, napi_callback_info info);
 napi_value client_flush(napi_env env, napi_callback_info info);
 napi_value client_drain(napi_env env, napi_callback_info info);

@@ -101,6 +101,7 @@ static bool add_members(napi_env env, client *c, napi_value object) {
         { "scan", client_scan },
         { "tally", client_tally },
         { "shardOf", client_shard_of },
+        { "hashOf", client_hash_of },
         { "cancel", client_cancel },
         { "flush", client_flush },
         { "drain", client_drain },

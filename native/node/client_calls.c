@@ -352,6 +352,17 @@ napi_value client_shard_of(napi_env env, napi_callback_info info) {
     return s == FKV_OK ? client_answer(env, lookup_shard_of(c->lookup, &k.key)) : client_refuse(env, s);
 }
 
+napi_value client_hash_of(napi_env env, napi_callback_info info) {
+    napi_value argv[2], hash;
+    client *c = client_arguments(env, info, argv, 2);
+    client_key k;
+    if (!c) return NULL;
+    if (!c->lookup) return client_refuse(env, FKV_CLOSED);
+    fkv_status s = client_read_key(c, env, argv[0], argv[1], &k);
+    if (s != FKV_OK) return client_refuse(env, s);
+    return napi_create_bigint_uint64(env, lookup_hash(c->lookup, &k.key), &hash) == napi_ok ? hash : NULL;
+}
+
 /* ---- the rest ---- */
 
 napi_value client_cancel(napi_env env, napi_callback_info info) {

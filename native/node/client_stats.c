@@ -42,6 +42,7 @@ napi_value client_stats(napi_env env, napi_callback_info info) {
     } fields[] = {
         { "gets", l.gets },
         { "getHits", l.hits },
+        { "getMisses", l.misses },
         { "reads", l.reads },
         { "readBytes", l.read_bytes },
         { "retries", l.retries },
@@ -49,6 +50,7 @@ napi_value client_stats(napi_env env, napi_callback_info info) {
         { "leaseRenewals", s.lease_renewals },
         { "lateDiscards", l.late },
         { "tornReads", l.torn },
+        { "foreignReads", l.foreign },
         { "changes", s.changes },
         { "locationHits", l.location_hits },
         { "locationStale", l.location_stale },

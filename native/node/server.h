@@ -84,6 +84,12 @@ typedef struct server {
     napi_deferred start_promise;
     fkv_status start_status;
     char start_why[512];
+    /* Of each FAB_LOG_*, and of slow requests: how many lines went to the event loop since `since_ns`, and how many did not; by any thread. */
+    pthread_mutex_t lines_lock;
+    struct {
+        uint64_t since_ns;
+        uint32_t passed, omitted;
+    } lines[5];
 } server;
 
 typedef enum {
@@ -100,13 +106,21 @@ typedef enum {
     CALL_ORPHAN,
     CALL_LOG_FAILED,
     CALL_SNAPSHOT_FAILED,
-    CALL_ENDED
+    CALL_ENDED,
+    CALL_FABRIC_LOG,
+    CALL_SLOW
 } call_kind;
-/* The result of the last two; a positive errno. */
+/* The result of CALL_LOG_FAILED and CALL_SNAPSHOT_FAILED; a positive errno. */
 typedef struct log_failure {
     char operation[32], file[DISK_NAME_MAX];
     int error;
 } log_failure;
+/* The result of CALL_FABRIC_LOG. */
+typedef struct fabric_line {
+    int level; /* FAB_LOG_* */
+    uint32_t omitted;
+    char text[512];
+} fabric_line;
 typedef struct call {
     server *s;
     call_kind kind;
@@ -120,6 +134,8 @@ typedef struct call {
     shard_copy_waiter waiter;     /* CALL_STOPPED */
     fab_provider provider;        /* CALL_UNREACHABLE */
     dataplane_ended end;          /* CALL_ENDED */
+    dataplane_slow slow;          /* CALL_SLOW */
+    uint32_t omitted;             /* CALL_SLOW: before it */
 } call;
 
 /* server_call.c, on the event loop. */
@@ -178,6 +194,8 @@ void server_done(void *call, fkv_status status, void *result);
 void server_layout_changed(void *server, uint32_t shard, uint32_t layout_epoch);
 void server_transport_lost(void *server, fab_provider provider);
 void server_client_ended(void *server, const dataplane_ended *e);
+void server_slow(void *server, const dataplane_slow *s);
+void server_fabric_says(void *server, int level, const char *text);
 void server_copy_noticed(void *server, uint32_t shard, uint64_t copy, dataplane_copy_event what);
 void server_copy_orphaned(void *server, const dataplane_orphan *o);
 

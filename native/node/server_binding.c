@@ -258,6 +258,7 @@ static napi_value construct(napi_env env, napi_callback_info info) {
     }
     s->holders = 1;
     pthread_mutex_init(&s->starting, NULL);
+    pthread_mutex_init(&s->lines_lock, NULL);
     if (!server_read_options(env, argv[0], &s->options) || !server_read_log(env, argv[0], s)) {
         server_drop(s);
         return NULL;
@@ -266,6 +267,8 @@ static napi_value construct(napi_env env, napi_callback_info info) {
     s->options.config.on_layout = server_layout_changed;
     s->options.config.on_unreachable = server_transport_lost;
     s->options.config.on_ended = server_client_ended;
+    s->options.config.on_slow = server_slow;
+    s->options.config.on_fabric_log = server_fabric_says;
     s->options.config.on_copy = server_copy_noticed;
     s->options.config.on_orphan = server_copy_orphaned;
     s->options.config.on_log_failed = server_log_failed;

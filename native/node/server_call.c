@@ -3,14 +3,21 @@
  * through a thread-safe function, and settled there. What the data plane tells of itself goes the same way.
  *
  * Pending calls keep the event loop alive, a running data plane alone does not. */
+#include <stdio.h>
 #include <stdlib.h>
+#include "../base/clock.h"
 #include "server.h"
+
+/* Lines that peers cause: so many in so long go to the event loop, whose queue has no bound. */
+enum { LINES = 20, LINES_TRACED = 1000, SLOW_LINES = 4 };
+static const uint64_t LINES_NS = 10000000000u;
 
 void server_drop(server *s) {
     if (--s->holders) return;
     dataplane_destroy(s->d);
     server_free_log(s);
     pthread_mutex_destroy(&s->starting);
+    pthread_mutex_destroy(&s->lines_lock);
     free(s->waiting);
     free(s);
 }
@@ -71,6 +78,27 @@ static napi_value ended_object(napi_env env, const dataplane_ended *e) {
     return good ? o : NULL;
 }
 
+static bool fabric_arguments(napi_env env, const fabric_line *l, napi_value *argv) {
+    static const char *const levels[] = { "error", "warn", "info", "debug" }; /* by FAB_LOG_* */
+    return napi_create_string_utf8(env, levels[l->level], NAPI_AUTO_LENGTH, &argv[0]) == napi_ok &&
+           napi_create_string_utf8(env, l->text, NAPI_AUTO_LENGTH, &argv[1]) == napi_ok &&
+           napi_create_uint32(env, l->omitted, &argv[2]) == napi_ok;
+}
+
+static bool set_u64_unless_0(napi_env env, napi_value o, const char *name, uint64_t value) {
+    return value == 0 || binding_set_hex64(env, o, name, value);
+}
+
+static napi_value slow_object(napi_env env, const dataplane_slow *s) {
+    napi_value o;
+    bool good = napi_create_object(env, &o) == napi_ok && binding_set_text(env, o, "operation", fkv_ops[s->op].name) &&
+                binding_set_text(env, o, "result", s->status == FKV_OK ? "ok" : fkv_status_name(s->status)) &&
+                binding_set_number(env, o, "ms", (double)s->ns / 1e6) &&
+                binding_set_number(env, o, "worker", s->worker) && binding_set_number(env, o, "shard", s->shard) &&
+                set_u64_unless_0(env, o, "keyHash", s->hash) && set_u64_unless_0(env, o, "client", s->client);
+    return good ? o : NULL;
+}
+
 /* How many; 0: there is no memory. */
 static size_t arguments_of(napi_env env, const call *c, napi_value argv[4]) {
     static const char *const events[] = { [DATAPLANE_COPY_JOINED] = "joined",   [DATAPLANE_COPY_LATE] = "late",
@@ -80,6 +108,11 @@ static size_t arguments_of(napi_env env, const call *c, napi_value argv[4]) {
     if (c->kind == CALL_UNREACHABLE)
         return napi_create_string_utf8(env, fab_provider_name(c->provider), NAPI_AUTO_LENGTH, &argv[0]) == napi_ok;
     if (c->kind == CALL_LOG_FAILED) return server_failure_arguments(env, c, argv);
+    if (c->kind == CALL_FABRIC_LOG) return fabric_arguments(env, c->result, argv) ? 3 : 0;
+    if (c->kind == CALL_SLOW) {
+        bool good = (argv[0] = slow_object(env, &c->slow)) && napi_create_uint32(env, c->omitted, &argv[1]) == napi_ok;
+        return good ? 2 : 0;
+    }
     if (c->kind == CALL_ENDED) return (argv[0] = ended_object(env, &c->end)) != NULL;
     if (napi_create_uint32(env, c->shard, &argv[0]) != napi_ok) return 0;
     if (c->kind == CALL_SNAPSHOT_FAILED) return server_failure_arguments(env, c, argv + 1) ? 4 : 0;
@@ -99,7 +132,7 @@ static void notify(napi_env env, const call *c) {
     static const char *const names[] = {
         [CALL_NOTICE] = "onLayout", [CALL_UNREACHABLE] = "onUnreachable", [CALL_COPY] = "onCopy",
         [CALL_ORPHAN] = "onOrphan", [CALL_LOG_FAILED] = "onLogFailed",    [CALL_SNAPSHOT_FAILED] = "onSnapshotFailed",
-        [CALL_ENDED] = "onEnded"
+        [CALL_ENDED] = "onEnded",   [CALL_FABRIC_LOG] = "onFabricLog",    [CALL_SLOW] = "onSlow"
     };
     napi_value self, callback, argv[4], error;
     napi_valuetype type;
@@ -162,6 +195,49 @@ void server_client_ended(void *ctx, const dataplane_ended *e) {
     call *c = calloc(1, sizeof *c);
     if (!c) return;
     *c = (call){ .s = ctx, .kind = CALL_ENDED, .end = *e };
+    server_post(c);
+}
+
+/* Whether this line goes to the event loop; *omitted: how many before it did not. */
+static bool may_say(server *s, int level, uint32_t *omitted) {
+    uint32_t most = level == SLOW_LINES && s->options.config.slow_ns == 1 ? LINES_TRACED : LINES;
+    uint64_t now = fkv_now_ns();
+    pthread_mutex_lock(&s->lines_lock);
+    if (s->lines[level].since_ns == 0 || now - s->lines[level].since_ns >= LINES_NS) {
+        s->lines[level].since_ns = now;
+        s->lines[level].passed = 0;
+    }
+    bool passes = s->lines[level].passed < most;
+    *omitted = s->lines[level].omitted;
+    s->lines[level].passed += passes;
+    s->lines[level].omitted = passes ? 0 : *omitted + 1;
+    pthread_mutex_unlock(&s->lines_lock);
+    return passes;
+}
+
+void server_slow(void *ctx, const dataplane_slow *s) {
+    uint32_t omitted;
+    if (!may_say(ctx, SLOW_LINES, &omitted)) return;
+    call *c = calloc(1, sizeof *c);
+    if (!c) return;
+    *c = (call){ .s = ctx, .kind = CALL_SLOW, .slow = *s, .omitted = omitted };
+    server_post(c);
+}
+
+void server_fabric_says(void *ctx, int level, const char *text) {
+    uint32_t omitted;
+    if (!may_say(ctx, level, &omitted)) return;
+    call *c = calloc(1, sizeof *c);
+    fabric_line *line = calloc(1, sizeof *line);
+    if (!c || !line) {
+        free(c);
+        free(line);
+        return;
+    }
+    line->level = level;
+    line->omitted = omitted;
+    snprintf(line->text, sizeof line->text, "%s", text);
+    *c = (call){ .s = ctx, .kind = CALL_FABRIC_LOG, .result = line };
     server_post(c);
 }
 

@@ -43,24 +43,70 @@ napi_value server_layout(napi_env env, const dataplane_layout *l) {
     return good ? o : NULL;
 }
 
+/* Those that are not 0. */
+static bool set_statuses(napi_env env, napi_value o, const uint64_t count[FKV_STATUS_COUNT]) {
+    for (int i = 0; i < FKV_STATUS_COUNT; i++) {
+        if (count[i] && !binding_set_number(env, o, fkv_status_name((fkv_status)i), (double)count[i])) return false;
+    }
+    return true;
+}
+
+static bool set_refused_of(napi_env env, napi_value all, const char *kind, const uint64_t count[FKV_STATUS_COUNT]) {
+    napi_value o;
+    uint64_t sum = 0;
+    for (int i = 0; i < FKV_STATUS_COUNT; i++) sum += count[i];
+    return sum == 0 || (napi_create_object(env, &o) == napi_ok && set_statuses(env, o, count) &&
+                        napi_set_named_property(env, all, kind, o) == napi_ok);
+}
+
 static bool set_counts(napi_env env, napi_value o, const dataplane_worker_stats *g) {
-    napi_value requests, refused;
-    if (napi_create_object(env, &requests) != napi_ok || napi_create_object(env, &refused) != napi_ok) return false;
+    napi_value requests, refused, refused_of, clients_over;
+    if (napi_create_object(env, &requests) != napi_ok || napi_create_object(env, &refused) != napi_ok ||
+        napi_create_object(env, &refused_of) != napi_ok || napi_create_object(env, &clients_over) != napi_ok)
+        return false;
     for (uint8_t i = 1; i < FKV_OP_COUNT; i++) {
         if (!fkv_op_reported(i)) continue;
         if (!binding_set_number(env, requests, fkv_ops[i].name, (double)g->requests[i])) return false;
+        if (!set_refused_of(env, refused_of, fkv_ops[i].name, g->refused_of[i])) return false;
     }
-    for (int i = 0; i < FKV_STATUS_COUNT; i++) {
-        if (g->refused[i] == 0) continue;
-        if (!binding_set_number(env, refused, fkv_status_name((fkv_status)i), (double)g->refused[i])) return false;
+    if (!set_statuses(env, refused, g->refused)) return false;
+    for (int p = 1; p < FAB_PROVIDER_COUNT; p++) {
+        if (g->clients_over[p] == 0) continue;
+        if (!binding_set_number(env, clients_over, fab_provider_name((fab_provider)p), g->clients_over[p]))
+            return false;
     }
     return napi_set_named_property(env, o, "requests", requests) == napi_ok &&
-           napi_set_named_property(env, o, "refused", refused) == napi_ok;
+           napi_set_named_property(env, o, "refused", refused) == napi_ok &&
+           napi_set_named_property(env, o, "refusedOf", refused_of) == napi_ok &&
+           napi_set_named_property(env, o, "clientsOver", clients_over) == napi_ok;
+}
+
+static bool set_reports(napi_env env, napi_value worker, const dataplane_reports *r) {
+    napi_value o;
+    return napi_create_object(env, &o) == napi_ok && binding_set_number(env, o, "hits", (double)r->hits) &&
+           binding_set_number(env, o, "misses", (double)r->misses) &&
+           binding_set_number(env, o, "reads", (double)r->reads) &&
+           binding_set_number(env, o, "readBytes", (double)r->read_bytes) &&
+           binding_set_number(env, o, "followedReads", (double)r->followed) &&
+           binding_set_number(env, o, "tornReads", (double)r->torn) &&
+           binding_set_number(env, o, "lateDiscards", (double)r->late) &&
+           binding_set_number(env, o, "foreignReads", (double)r->foreign) &&
+           binding_set_number(env, o, "twoSidedGets", (double)r->two_sided) &&
+           napi_set_named_property(env, worker, "reported", o) == napi_ok;
 }
 
 static bool set_latency(napi_env env, napi_value o, const char *name, const dataplane_latency *of) {
-    napi_value l;
-    return napi_create_object(env, &l) == napi_ok && binding_set_number(env, l, "count", (double)of->count) &&
+    napi_value l, below;
+    bool good = napi_create_object(env, &l) == napi_ok &&
+                napi_create_array_with_length(env, of->count ? FKV_HISTOGRAM_BOUNDS : 0, &below) == napi_ok;
+    for (uint32_t i = 0; good && of->count && i < FKV_HISTOGRAM_BOUNDS; i++) {
+        napi_value n;
+        good = napi_create_double(env, (double)of->below[i], &n) == napi_ok &&
+               napi_set_element(env, below, i, n) == napi_ok;
+    }
+    return good && napi_set_named_property(env, l, "below", below) == napi_ok &&
+           binding_set_number(env, l, "sum", (double)of->sum_ns) &&
+           binding_set_number(env, l, "count", (double)of->count) &&
            binding_set_number(env, l, "p50", (double)of->p50_ns) &&
            binding_set_number(env, l, "p99", (double)of->p99_ns) &&
            binding_set_number(env, l, "max", (double)of->max_ns) && napi_set_named_property(env, o, name, l) == napi_ok;
@@ -96,8 +142,8 @@ static bool set_worker(napi_env env, napi_value o, const dataplane_worker_stats 
            binding_set_number(env, o, "transfers", (double)g->transfers) &&
            binding_set_polling(env, o, "polling", &g->polling) &&
            (!g->has_responder || binding_set_polling(env, o, "responderPolling", &g->responder_polling)) &&
-           binding_set_number(env, o, "readsServed", (double)g->reads_served) && set_latencies(env, o, g) &&
-           (!g->has_log || set_log(env, o, &g->log));
+           binding_set_number(env, o, "readsServed", (double)g->reads_served) && set_reports(env, o, &g->reports) &&
+           set_latencies(env, o, g) && (!g->has_log || set_log(env, o, &g->log));
 }
 
 /* ReplicaStats of data-plane.ts. */

@@ -18,6 +18,7 @@
  *              is not repeated
  *   RENEWS     its value is a fkv_renewal; allowed under any ticket
  *   FIELDS     its value is fields, at least one (fields.h), and its codec is theirs
+ *   REPORTS    its value is a fkv_report, or there is none
  */
 #ifndef FARKV_WIRE_OPS_H
 #define FARKV_WIRE_OPS_H
@@ -53,7 +54,8 @@ typedef enum fkv_op_trait {
     FKV_EXPIRES = 256,
     FKV_DERIVES = 512,
     FKV_PREFIXED = 1024,
-    FKV_FIELDS = 2048
+    FKV_FIELDS = 2048,
+    FKV_REPORTS = 4096
 } fkv_op_trait;
 
 /* What a reply's body is. */
@@ -105,7 +107,7 @@ typedef enum fkv_op_body {
  *             FKV_FIELDS_MAX bytes: VALUE_TOO_LARGE */
 #define FKV_CAS_FLAGS (FKV_REQUEST_RENDEZVOUS | FKV_REQUEST_RETRY | FKV_REQUEST_KEEP_EXPIRY)
 #define FKV_OP_LIST(X)                                                                                       \
-    X(1, LEASE, "lease", LEASE, FKV_ASIDE, 0, FKV_BODY_LEASES)                                               \
+    X(1, LEASE, "lease", LEASE, FKV_ASIDE | FKV_REPORTS, 0, FKV_BODY_LEASES)                                 \
     X(2, LAYOUT, "layout", LAYOUT, FKV_ASIDE | FKV_OF_SHARD, 0, FKV_BODY_LAYOUT)                             \
     X(3, GET, "get", GET, FKV_OF_KEY, 0, FKV_BODY_VALUE)                                                     \
     X(4, PUT, "put", PUT, FKV_A_VALUE, FKV_REQUEST_RENDEZVOUS | FKV_REQUEST_RETRY, FKV_BODY_NONE)            \

@@ -73,6 +73,8 @@ fkv_status wire_parse_request(const void *message, uint32_t bytes, fkv_request *
     *key = (const uint8_t *)message + sizeof *r;
     *body = *key + r->key_bytes;
     if (traits & FKV_VALUED) return (traits & FKV_DERIVES ? check_part : check_value)(r, *body, left);
+    if (traits & FKV_REPORTS && left)
+        return left == sizeof(fkv_report) && r->value_bytes == left ? FKV_OK : FKV_BAD_REQUEST;
     if (traits & FKV_RENEWS) return left == sizeof(fkv_renewal) && r->value_bytes == left ? FKV_OK : FKV_BAD_REQUEST;
     if (left) return FKV_BAD_REQUEST;
     bool copy = r->flags & FKV_REQUEST_SCAN_COPY, changed = r->flags & FKV_REQUEST_SCAN_CHANGED;

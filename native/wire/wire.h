@@ -168,10 +168,20 @@ typedef struct fkv_welcome {
     /* Requests of this connection, but those with the trait ASIDE, that may be at the owner: from their SEND to the last
      * message of their reply. 0: any number. */
     uint32_t quota;
-    uint32_t reserved2;
+    uint32_t takes; /* FKV_TAKES_* */
 } fkv_welcome;
+enum { FKV_TAKES_REPORTS = 1 }; /* a LEASE may have a fkv_report */
 static_assert(sizeof(fkv_welcome) == 40, "at most FAB_PRIVATE_MAX");
 enum { FKV_WELCOME_MAGIC = 0x564b5246 }; /* "FRKV" */
+
+/* The value of a LEASE: what the client's GETs have done since its last LEASE, at whatever owner. An owner adds it to its
+ * figures and relies on nothing of it. Sent at most once: what a broken connection takes with it is missing there. */
+typedef struct fkv_report {
+    uint32_t hits, misses, reads, followed; /* followed: of `reads`, those that brought the extent too */
+    uint32_t torn, late, foreign, two_sided; /* READs that failed a check, by which; GETs that the owner was asked for */
+    uint64_t read_bytes;
+} fkv_report;
+static_assert(sizeof(fkv_report) == 40, "drawing");
 
 /* ---- requests ---- */
 enum {

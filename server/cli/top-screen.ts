@@ -2,7 +2,7 @@
 import { visible } from '../../core/visible-text.js';
 import { formatDuration, formatSize } from '../config/units.js';
 import type { ServerView, ShardView, View } from '../http/view.js';
-import { table } from './table.js';
+import { table, type Column } from './table.js';
 
 export interface Screen {
   readonly columns: number;
@@ -12,25 +12,51 @@ export interface Screen {
 const count = (n: number): string => Math.round(n).toLocaleString('en');
 const micros = (us: number): string => (us === 0 ? '-' : formatDuration(us * 1000));
 
-function serverCells(s: ServerView): string[] {
-  const isUp = s.state === 'up';
-  const known = (text: string): string => (isUp ? text : '-');
-  const { rates } = s;
-  return [
-    s.id,
-    [s.state, ...(s.leader ? ['leader'] : []), ...(s.draining ? ['draining'] : [])].join(', '),
-    known(s.leaseHeld ? 'held' : 'none'),
-    String(s.shards),
-    String(s.copies),
-    known(count(s.entries)),
-    known(formatSize(s.memoryBytes)),
-    known(count(rates.get + rates.read)),
-    known(count(rates.put)),
-    known(count(rates.delete + rates.cas)),
-    known(micros(s.putUsP50)),
-    known(micros(s.putUsP99)),
-    known(String(s.clients)),
-  ];
+interface ServerColumn extends Column {
+  /** A server that is not up has none of these. */
+  readonly ofLiving?: boolean;
+  /** On a screen that is too narrow the highest numbers are left out first. */
+  readonly leftOut: number;
+  readonly cell: (server: ServerView) => string;
+}
+
+const right = (title: string, leftOut: number, cell: ServerColumn['cell'], ofLiving = true): ServerColumn => ({
+  title,
+  leftOut,
+  cell,
+  ofLiving,
+  right: true,
+});
+const COLUMNS: readonly ServerColumn[] = [
+  { title: 'SERVER', leftOut: 0, cell: ({ id }) => id },
+  {
+    title: 'STATE',
+    leftOut: 0,
+    cell: (s) => [s.state, ...(s.leader ? ['leader'] : []), ...(s.draining ? ['draining'] : [])].join(', '),
+  },
+  { title: 'LEASE', leftOut: 1, ofLiving: true, cell: ({ leaseHeld }) => (leaseHeld ? 'held' : 'none') },
+  right('SHARDS', 2, ({ shards }) => String(shards), false),
+  right('COPIES', 6, ({ copies }) => String(copies), false),
+  right('ENTRIES', 7, ({ entries }) => count(entries)),
+  right('MEMORY', 0, ({ memoryBytes }) => formatSize(memoryBytes)),
+  right('READS/S', 0, ({ rates }) => count(rates.get + rates.read)),
+  right('PUTS/S', 0, ({ rates }) => count(rates.put)),
+  right('OTHER/S', 9, ({ rates }) => count(rates.delete + rates.cas)),
+  right('PUT P50', 8, ({ putUsP50 }) => micros(putUsP50)),
+  right('PUT P99', 0, ({ putUsP99 }) => micros(putUsP99)),
+  right('CLIENTS', 5, ({ clients }) => String(clients)),
+];
+
+/** As many columns as there is room for. */
+function serverTable(servers: readonly ServerView[], width: number): string[] {
+  for (let most = Math.max(...COLUMNS.map(({ leftOut }) => leftOut)); ; most--) {
+    const columns = COLUMNS.filter(({ leftOut }) => leftOut <= most);
+    const rows = servers.map((server) =>
+      columns.map(({ cell, ofLiving }) => (ofLiving === true && server.state !== 'up' ? '-' : cell(server))),
+    );
+    const lines = table(columns, rows).trimEnd().split('\n');
+    if (most === 0 || lines.every((line) => line.length <= width)) return lines;
+  }
 }
 
 const isFine = ({ state, trouble }: ShardView): boolean => state === 'serving' && trouble === '';
@@ -40,22 +66,16 @@ export function topScreen(view: View, screen: Screen): string {
   const served = view.shards.filter(({ state }) => state === 'serving').length;
   const lag = Math.max(0, ...view.shards.map((shard) => shard.lag));
   const wrong = view.shards.filter((shard) => !isFine(shard));
-  const servers = table(
-    [
-      { title: 'SERVER' },
-      { title: 'STATE' },
-      { title: 'LEASE' },
-      ...['SHARDS', 'COPIES', 'ENTRIES', 'MEMORY', 'READS/S', 'PUTS/S', 'OTHER/S', 'PUT P50', 'PUT P99', 'CLIENTS'].map(
-        (title) => ({ title, right: true }),
-      ),
-    ],
-    view.servers.map(serverCells),
-  );
   const lines = [
     `farkv ${visible(view.clusterId).slice(0, 8)}  ${new Date(view.atMs).toISOString().slice(11, 19)}  leader ${visible(view.leader || 'none')}, term ${view.term}  ${served} of ${view.shards.length} shards served  lag ${lag}`,
+    ...(view.gets.perSecond === 0
+      ? []
+      : [
+          `GETs of clients ${count(view.gets.perSecond)}/s, ${Math.round(view.gets.hitRatio * 100)} % hits, ${view.gets.readsPerGet.toFixed(2)} READs each`,
+        ]),
     ...view.attention.map((line) => `needs attention: ${visible(line)}`),
     '',
-    ...servers.trimEnd().split('\n'),
+    ...serverTable(view.servers, screen.columns),
     '',
     ...view.moves.map(visible),
     ...wrong.map(

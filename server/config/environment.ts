@@ -9,7 +9,7 @@ import { envName, OPTION_NAMES } from './options.js';
 const PREFIX = 'FARKV_';
 
 /** Beside those of the server's options: what commands and tests read. */
-const OTHERS = ['CONFIG', 'CONNECT', 'TOKEN', 'SECRETS', 'REDIS_PASSWORD', 'STACK', 'SEED'];
+const OTHERS = ['CONFIG', 'CONNECT', 'TOKEN', 'SECRETS', 'REDIS_PASSWORD', 'STACK', 'SEED', 'TRACE'];
 
 /**
  * Throws ERR_CONFIG for a variable that is like one of farkv's and none. Others are let be, whoever set them: Kubernetes

@@ -312,6 +312,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     syncMs,
     voters: Math.max(read('voters') ?? 3, peers.length),
     replaceVoterMs: need('replace-voter-after'),
+    slowMs: need('slow-ms'),
     logLevel: need('log-level'),
     logFormat: need('log-format'),
   };

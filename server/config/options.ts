@@ -351,6 +351,14 @@ export const SERVER_OPTIONS = {
     describe:
       'Least severity of lines on standard error: debug, info, warn, error. Lines that say who did what (audit) are written with any',
   }),
+  'slow-ms': option({
+    group: 'Other',
+    kind: 'text',
+    default: '100',
+    parse: within(0, 3_600_000, parseDuration, ' ms'),
+    describe:
+      'Requests that a worker had in its hands for so long are in the log, with the hash of the key, 0 to 3600000 ms; 0: none is. At most 20 in 10 s are written',
+  }),
   'log-format': option({
     group: 'Other',
     kind: 'text',

@@ -1,4 +1,5 @@
 /** What a server is told, complete and checked: the result of load.ts, and what the node's thread is started with. */
+import type { LogLevel } from '../../core/log-level.js';
 import type { Policy, Provider } from '../../core/metadata/state.js';
 import type { Polling } from '../../core/polling.js';
 import type { HugePages } from '../../native/data-plane.js';
@@ -42,8 +43,8 @@ export interface AccessSettings {
   readonly tenants: readonly Pick<TenantSettings, 'name' | 'maxClients' | 'writer' | 'reader'>[];
 }
 
+export type { LogLevel };
 export type LogFormat = 'text' | 'json';
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
 /**
  * Settings that no operator could choose better, so that they are neither flags nor options of startServer. A test may
@@ -125,6 +126,8 @@ export interface ServerSettings extends FixedSettings {
   readonly voters: number;
   /** While this server leads, a voter that is dead for so long loses its vote to a learner; Infinity: never. */
   readonly replaceVoterMs: number;
+  /** Requests that were in a worker's hands for so long are in the log; 0: none. */
+  readonly slowMs: number;
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
 }

@@ -2,11 +2,23 @@
 import test from 'ava';
 import { readFileSync } from 'node:fs';
 import { inRepository } from '../../bench/repository.js';
+import { parse } from 'yaml';
 import { METRICS } from './metric-table.js';
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly command: string };
+}
 
 const NAMES = METRICS.map(({ name }) => name as string);
 const read = (path: string): string => readFileSync(inRepository(path), 'utf8');
-const namesIn = (text: string): string[] => [...new Set(text.match(/\bfarkv_[a-z_]+/g) ?? [])].sort();
+const HISTOGRAMS = METRICS.filter(({ type }) => type === 'histogram').map(({ name }) => name as string);
+/** A histogram's samples have names of their own. */
+const family = (name: string): string =>
+  HISTOGRAMS.find((of) => ['_bucket', '_sum', '_count'].some((suffix) => name === of + suffix)) ?? name;
+const namesIn = (text: string): string[] => [...new Set((text.match(/\bfarkv_[a-z_]+/g) ?? []).map(family))].sort();
 
 test('counters end with _total, and nothing else does; no name is there twice', (t) => {
   t.true(NAMES.length >= 40);
@@ -34,6 +46,19 @@ test('the dashboard asks for metrics that there are', (t) => {
   }
 });
 
-test('docs/monitoring.md lists each metric, and no other', (t) => {
-  t.deepEqual(namesIn(read('docs/monitoring.md')), [...NAMES].sort());
+test('alert rules ask for metrics that there are, and say which command comes next', (t) => {
+  const { groups } = parse(read('docs/dashboards/alerts.yml')) as {
+    readonly groups: readonly { readonly rules: readonly Rule[] }[];
+  };
+  const rules = groups.flatMap((group) => group.rules);
+  t.true(rules.length >= 8);
+  t.is(new Set(rules.map(({ alert }) => alert)).size, rules.length);
+  for (const { alert, expr, labels, annotations } of rules) {
+    t.regex(alert, /^Farkv[A-Za-z]+$/);
+    const names = namesIn(expr);
+    t.true(names.length > 0, alert);
+    for (const name of names) t.true(NAMES.includes(name), `${alert}: ${name}`);
+    t.true(['warning', 'critical'].includes(labels.severity), alert);
+    t.true(annotations.summary.length > 0 && annotations.command.length > 0, alert);
+  }
 });

@@ -1,30 +1,43 @@
 /** /metrics: the rows of metric-table.ts, and those of the process, as Prometheus reads them. */
-import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { exposition, OPENMETRICS_TYPE, TEXT_TYPE } from '../../core/exposition.js';
 import type { ClusterStatus } from '../status.js';
-import { METRICS, seenIn } from './metric-table.js';
+import { seenIn } from './metric-row.js';
+import { METRICS } from './metric-table.js';
+
+/** Whether who sent this header reads OpenMetrics rather than text; Prometheus does. */
+export function wantsOpenMetrics(accept: string | undefined): boolean {
+  return (accept ?? '').split(',').some((one) => /^\s*application\/openmetrics-text\s*(;|$)/.test(one));
+}
 
 export class Metrics {
-  readonly contentType: string;
-  readonly #registry = new Registry();
-  readonly #rows = METRICS.map((row) => {
-    const options = { name: row.name, help: row.help, labelNames: [...row.labels], registers: [this.#registry] };
-    const metric = row.type === 'counter' ? new Counter(options) : new Gauge(options);
-    return { row, metric };
-  });
+  readonly #text = new Registry();
+  /** Made when somebody asks for it first. Its registry is another: prom-client renames counters in one of these. */
+  #open: Registry | undefined;
 
   constructor() {
-    this.contentType = this.#registry.contentType;
-    collectDefaultMetrics({ register: this.#registry });
+    collectDefaultMetrics({ register: this.#text });
+  }
+
+  contentType(isOpen: boolean): string {
+    return isOpen ? OPENMETRICS_TYPE : TEXT_TYPE;
   }
 
   /** `status` is the server's own. */
-  async text(status: ClusterStatus, id: string, listeners: number): Promise<string> {
+  async text(status: ClusterStatus, id: string, listeners: number, isOpen = false): Promise<string> {
     const seen = seenIn(status, id, listeners);
-    for (const { row, metric } of this.#rows) {
-      // Counters count elsewhere: here they are set to what was counted.
-      metric.reset();
-      for (const { labels = {}, value } of seen === undefined ? [] : row.read(seen)) metric.inc(labels, value);
+    const families = METRICS.map(({ read, ...row }) => ({ ...row, samples: seen === undefined ? [] : read(seen) }));
+    return exposition(families, isOpen) + (await this.#ofProcess(isOpen).metrics());
+  }
+
+  #ofProcess(isOpen: boolean): Registry {
+    if (!isOpen) return this.#text;
+    if (this.#open === undefined) {
+      this.#open = new Registry();
+      // Its type names one content type; the registry takes both.
+      (this.#open as Registry & { setContentType: (type: string) => void }).setContentType(OPENMETRICS_TYPE);
+      collectDefaultMetrics({ register: this.#open });
     }
-    return await this.#registry.metrics();
+    return this.#open;
   }
 }

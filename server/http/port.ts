@@ -3,7 +3,7 @@
  * nothing changes by them. A connection goes through the same gate as one of the control port (control/listener.ts):
  * places, TLS, turns. Then each request:
  *
- *   method --> Host --> /healthz, /readyz --> token or certificate of a monitor --> the rest
+ *   method --> Host --> /healthz, /readyz, /role --> token or certificate of a monitor --> the rest
  *
  * Invariants: of every connection that follows no events, a timer ends each phase: a request, its answer, the pause. At
  * most one answer is due on a connection: who sends a request before it has the last answer is cut off.
@@ -36,8 +36,8 @@ import {
 import { readAssets } from './assets.js';
 import { Events } from './events.js';
 import { Fresh } from './fresh.js';
-import { Metrics } from './metrics.js';
-import { Readiness } from './readiness.js';
+import { Metrics, wantsOpenMetrics } from './metrics.js';
+import { Readiness, roleOf } from './readiness.js';
 
 export interface HttpPortOptions {
   readonly addresses: readonly HostPort[];
@@ -199,6 +199,10 @@ export class HttpPort {
       this.#text(request, response, why === undefined ? 200 : 503, why ?? 'ready');
       return;
     }
+    if (path === '/role') {
+      this.#text(request, response, 200, roleOf(await this.#own.get(), this.#options.serverId));
+      return;
+    }
     const identity = this.#identify(request, response, this.#peers.get(socket)?.guest);
     if (identity !== undefined) await this.#show(path, request, response, identity);
   }
@@ -230,8 +234,10 @@ export class HttpPort {
 
   async #show(path: string, request: IncomingMessage, response: ServerResponse, who: Identity): Promise<void> {
     if (path === '/metrics') {
-      const text = await this.#metrics.text(await this.#own.get(), this.#options.serverId, this.#events.listeners);
-      this.#send(request, response, 200, this.#metrics.contentType, text);
+      const isOpen = wantsOpenMetrics(request.headers.accept);
+      const { serverId } = this.#options;
+      const text = await this.#metrics.text(await this.#own.get(), serverId, this.#events.listeners, isOpen);
+      this.#send(request, response, 200, this.#metrics.contentType(isOpen), text);
       return;
     }
     if (path === '/events' && request.method === 'GET') {
@@ -243,7 +249,7 @@ export class HttpPort {
       this.#send(request, response, 200, asset.type, asset.body);
       return;
     }
-    this.#text(request, response, 404, 'there is /, /metrics, /healthz, /readyz');
+    this.#text(request, response, 404, 'there is /, /metrics, /healthz, /readyz, /role');
   }
 
   #listen(request: IncomingMessage, response: ServerResponse, who: Identity): void {

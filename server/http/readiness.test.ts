@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { ClusterStatus } from '../status.js';
-import { notReady, Readiness } from './readiness.js';
+import { notReady, Readiness, roleOf } from './readiness.js';
 
 const node = (more: object): object => ({ id: 's1', node: { id: 's1', leaseHeld: true, ...more } });
 const status = (more: object): ClusterStatus =>
@@ -46,4 +46,20 @@ test('a start is over when every shard has the copies that it is to have, or aft
   t.regex(lonely.why(of(1)) ?? '', /fewer copies/);
   now = 60_000;
   t.is(lonely.why(of(1)), undefined);
+});
+
+test('the role in the metadata group is named', (t) => {
+  const seen = (role: string, leader?: string): ClusterStatus =>
+    ({
+      leader,
+      members: [
+        { id: 's1', role, node: {} },
+        { id: 's2', role: 'voter' },
+      ],
+    }) as unknown as ClusterStatus;
+  t.is(roleOf(seen('voter', 's1'), 's1'), 'leader');
+  t.is(roleOf(seen('voter', 's2'), 's1'), 'follower');
+  t.is(roleOf(seen('voter'), 's1'), 'candidate');
+  t.is(roleOf(seen('learner', 's2'), 's1'), 'learner');
+  t.is(roleOf(seen('voter', 's1'), 's2'), 'starting');
 });

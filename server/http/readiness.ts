@@ -1,4 +1,4 @@
-/** Why a server is not ready: what /readyz says. */
+/** Why a server is not ready, and what it is in the metadata group: what /readyz and /role say. */
 import type { ClusterStatus } from '../status.js';
 
 /** In words; undefined: it serves every shard that it owns, has a lease, and knows a leader. `status` is its own. */
@@ -13,6 +13,14 @@ export function notReady({ leader, members, shards }: ClusterStatus, id: string)
   const waiting = shards.filter(({ owner, state }) => owner === id && state !== 'serving').map(({ shard }) => shard);
   if (waiting.length === 0) return undefined;
   return `${waiting.length === 1 ? 'shard' : 'shards'} ${waiting.join(', ')} of this server ${waiting.length === 1 ? 'is' : 'are'} not served`;
+}
+
+/** leader, follower, learner, or candidate while there is no leader; starting: it is none of these yet. */
+export function roleOf({ leader, members }: ClusterStatus, id: string): string {
+  const own = members.find((member) => member.id === id);
+  if (own?.node === undefined) return 'starting';
+  if (leader === id) return 'leader';
+  return own.role === 'voter' ? (leader === undefined ? 'candidate' : 'follower') : 'learner';
 }
 
 /** A server that lacks redundancy for longer serves what it has, and says so elsewhere. */

@@ -7,6 +7,7 @@ const latency = { count: 1, p50: 1000, p99: 2000, max: 3000 };
 const worker = (put: number, readsServed: number): object => ({
   requests: { get: 0, put, delete: 0, cas: 0, scan: 0, lease: 0, layout: 0 },
   readsServed,
+  reported: { hits: put, misses: put, reads: 3 * put, readBytes: 0, twoSidedGets: 0 },
   latencyNs: { get: latency, put: latency },
 });
 const status = (put: number, more: { processId?: number; id?: string } = {}): ClusterStatus =>
@@ -51,6 +52,8 @@ test('rates are those between two looks at the same process', (t) => {
   t.like(view.servers[0], { rates: { put: 100 }, putUsP99: 2, shards: 1, entries: 5, leaseHeld: true });
   t.like(view.shards[1], { tenant: 'blue', owner: 's2', state: 'unreachable' });
   t.like(view, { memory: { live: 7 }, pages: { small: 9 } });
+  t.deepEqual(view.gets, { perSecond: 200, hitRatio: 0.5, readsPerGet: 1.5 });
+  t.deepEqual(viewOf(before).gets, { perSecond: 0, hitRatio: 0, readsPerGet: 0 });
   t.like(viewOf({ atMs: 3000, status: status(300, { processId: 2 }) }, before).rates, { put: 0 });
   t.true(view.attention.some((line) => line.startsWith('s2 does not answer')));
 });
@@ -65,4 +68,16 @@ test('a frame says first what needs a person, fits its screen, and has no contro
   const small = topScreen(view, { columns: 20, rows: 3 }).split('\n');
   t.is(small.length, 3);
   t.true(small.every((line) => line.length <= 20));
+});
+
+test('a narrow screen has fewer columns, and whole ones', (t) => {
+  const view = viewOf({ atMs: 3000, status: status(1_234_567) }, { atMs: 1000, status: status(0) });
+  const lines = topScreen(view, { columns: 80, rows: 24 }).split('\n');
+  t.true(lines.every((line) => line.length <= 80));
+  const titles = lines.find((line) => line.startsWith('SERVER'));
+  t.regex(titles ?? '', /^SERVER +STATE .*MEMORY +READS\/S +PUTS\/S .*PUT P99/);
+  t.regex(lines.find((line) => line.startsWith('s1 ')) ?? '', / 617,284 .* 2\.\d+ ?us| 617,284 /);
+  const wide = topScreen(view, { columns: 200, rows: 24 });
+  for (const title of ['LEASE', 'COPIES', 'ENTRIES', 'OTHER/S', 'PUT P50', 'CLIENTS'])
+    t.true(wide.includes(title), title);
 });

@@ -2,6 +2,7 @@
  * The figures of a cluster as the page and `farkv top` show them: those of `farkv status`, summed up, and with the rates
  * between two looks. Plain values, without anything that a monitor may not see.
  */
+import type { ReportedGets } from '../../native/data-plane.js';
 import { attention } from '../attention.js';
 import { errorLines, moveLines } from '../move-lines.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from '../status.js';
@@ -53,6 +54,14 @@ export interface ShardView {
   readonly copies: readonly { readonly member: string; readonly state: string }[];
 }
 
+/** What clients have reported of their GETs since the look before, one-sided ones too. */
+export interface GetsView {
+  readonly perSecond: number;
+  /** 0 to 1; 0: none were reported. */
+  readonly hitRatio: number;
+  readonly readsPerGet: number;
+}
+
 export interface View {
   readonly atMs: number;
   readonly clusterId: string;
@@ -66,6 +75,7 @@ export interface View {
   readonly memory: Readonly<Record<string, number>>;
   readonly pages: Readonly<Record<string, number>>;
   readonly rates: Rates;
+  readonly gets: GetsView;
   readonly moves: readonly string[];
   /** What needs a person, as `farkv status` says it. */
   readonly attention: readonly string[];
@@ -86,12 +96,39 @@ function counts({ node }: MemberStatus): Rates {
   return add(workers.map(({ requests, readsServed }) => ({ ...NONE, ...requests, read: readsServed })));
 }
 
-/** Of a server that has started again, or had not answered, nothing is known yet. */
-function ratesOf(member: MemberStatus, now: Look, before: Look | undefined): Rates {
+/** The same process at the look before; of one that has started again, or had not answered, nothing is known yet. */
+function earlierOf(member: MemberStatus, before: Look | undefined): MemberStatus | undefined {
   const earlier = before?.status.members.find(({ id }) => id === member.id);
-  const seconds = (now.atMs - (before?.atMs ?? now.atMs)) / 1000;
-  const isSame = earlier?.node?.processId === member.node?.processId && earlier?.node !== undefined;
-  if (!isSame || seconds <= 0) return NONE;
+  return earlier?.node !== undefined && earlier.node.processId === member.node?.processId ? earlier : undefined;
+}
+
+const secondsBetween = (now: Look, before: Look | undefined): number => (now.atMs - (before?.atMs ?? now.atMs)) / 1000;
+
+function getsView(now: Look, before: Look | undefined): GetsView {
+  const seconds = secondsBetween(now, before);
+  const pairs = now.status.members.flatMap((member) => {
+    const earlier = earlierOf(member, before);
+    return earlier === undefined ? [] : [[member, earlier] as const];
+  });
+  const since = (of: (one: ReportedGets) => number): number => {
+    const all = ({ node }: MemberStatus): number =>
+      sum((node?.dataPlane?.workers ?? []).map(({ reported }) => (reported === undefined ? 0 : of(reported))));
+    return Math.max(0, sum(pairs.map(([member, earlier]) => all(member) - all(earlier))));
+  };
+  const hits = since((one) => one.hits);
+  const gets = hits + since((one) => one.misses);
+  const reads = since((one) => one.reads);
+  return {
+    perSecond: seconds <= 0 ? 0 : gets / seconds,
+    hitRatio: gets === 0 ? 0 : hits / gets,
+    readsPerGet: gets === 0 ? 0 : reads / gets,
+  };
+}
+
+function ratesOf(member: MemberStatus, now: Look, before: Look | undefined): Rates {
+  const earlier = earlierOf(member, before);
+  const seconds = secondsBetween(now, before);
+  if (earlier === undefined || seconds <= 0) return NONE;
   const [last, first] = [counts(member), counts(earlier)];
   return Object.fromEntries(
     KINDS.map((kind) => [kind, Math.max(0, (last[kind] - first[kind]) / seconds)]),
@@ -168,6 +205,7 @@ export function viewOf(now: Look, before?: Look): View {
     memory: parts(status.shards, 'memory'),
     pages: parts(status.shards, 'pages'),
     rates: add(servers.map(({ rates }) => rates)),
+    gets: getsView(now, before),
     moves: [...moveLines(status), ...errorLines(status)],
     attention: attention(status),
   };

@@ -22,6 +22,7 @@ import { MetadataDriver } from './driver.js';
 import { LeaderDuties, type ClusterMade } from './leader-duties.js';
 import { checkLeaseGrant, LeaseGrantor, type LeaseGrant, type LeaseRequest } from './lease-grantor.js';
 import { LocalProposer } from './local-proposer.js';
+import type { PeerFigures } from './peer-link.js';
 import { Peers, type PeersOptions } from './peers.js';
 import { Proposer } from './proposer.js';
 import { submit } from './submit.js';
@@ -40,6 +41,17 @@ export interface GroupOptions {
   readonly outcast: (error: FarkvError) => void;
 }
 
+/** Counts since this server's start. */
+export interface GroupFigures {
+  /** How often it has learned of another leader than before, the first one included. */
+  readonly leaderChanges: number;
+  /** Changes of the metadata that it asked for, and that nobody took in time. */
+  readonly failedProposals: number;
+  /** Shards whose owner was replaced unplanned. */
+  readonly failedOver: number;
+  readonly peers: readonly PeerFigures[];
+}
+
 const CALL_MS = 5000;
 const HAND_OVER_MS = 1000;
 
@@ -52,6 +64,8 @@ export class MetadataGroup {
   readonly #id: string;
   readonly duties: LeaderDuties;
   readonly #storage: RaftStorage;
+  #lastLeader = 0;
+  #leaderChanges = 0;
 
   /** Throws ERR_DATA_DIR when the log is damaged, missing, or another server's. */
   constructor(options: GroupOptions) {
@@ -124,6 +138,10 @@ export class MetadataGroup {
     driver.onConfig(() => duties.look());
     let said = -1;
     driver.onLeader((leader) => {
+      if (leader !== 0 && leader !== this.#lastLeader) {
+        this.#lastLeader = leader;
+        this.#leaderChanges += 1;
+      }
       if (leader !== said)
         log.info(
           leader === 0
@@ -148,6 +166,15 @@ export class MetadataGroup {
   start(): void {
     this.driver.start();
     this.peers.start();
+  }
+
+  get figures(): GroupFigures {
+    return {
+      leaderChanges: this.#leaderChanges,
+      failedProposals: this.proposer.failed,
+      failedOver: this.duties.failedOver,
+      peers: this.peers.figures,
+    };
   }
 
   /** Resolves when there is a cluster; `waiting` is called every so often until then. */

@@ -103,6 +103,11 @@ export class LeaderDuties {
     return { movedVotes: this.#movedVotes.all, failovers: this.#failovers.all(this.#options.nowMs()) };
   }
 
+  /** Shards whose owner was replaced unplanned, since this server started. */
+  get failedOver(): number {
+    return this.#failovers.shards;
+  }
+
   #sayGone(): void {
     const { driver, log } = this.#options;
     if (!driver.leads) return;

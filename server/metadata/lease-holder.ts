@@ -58,6 +58,11 @@ export class LeaseHolder {
     return this.#lease.held(msOf(this.#options.bootTimeNs()));
   }
 
+  /** Whole milliseconds; 0: it is over. */
+  get leftMs(): number {
+    return Math.max(0, Math.floor(this.#lease.untilMs - msOf(this.#options.bootTimeNs())));
+  }
+
   /** Tells the leader that this owner is gone, so that nobody waits for its lease. Its shards must be closed by now. */
   async end(timeoutMs: number): Promise<void> {
     this.close();

@@ -36,6 +36,15 @@ export interface PeerLinkOptions {
   readonly timeoutMs: number;
 }
 
+export interface PeerFigures {
+  readonly id: string;
+  readonly connected: boolean;
+  /** Of the last answered ping over this connection; absent: none was yet. */
+  readonly rttUs?: number;
+  /** Raft messages that could not go, since the start of this server: no connection, or one that takes nothing. */
+  readonly lostMessages: number;
+}
+
 const BACKOFF_MS = { first: 50, most: 1000 };
 /**
  * Raft messages beyond this many waiting bytes are dropped, so that one slow server does not hold the memory of this
@@ -56,6 +65,8 @@ export class PeerLink {
   #turn = 0;
   /** Tokens refused one after the other. */
   #refused = 0;
+  #heartbeat: Heartbeat | undefined;
+  #lost = 0;
 
   constructor(options: PeerLinkOptions) {
     this.#options = options;
@@ -67,6 +78,16 @@ export class PeerLink {
   }
   get connected(): boolean {
     return this.#client !== undefined;
+  }
+
+  get figures(): PeerFigures {
+    const rttMs = this.#heartbeat?.rttMs;
+    return {
+      id: this.id,
+      connected: this.connected,
+      ...(rttMs === undefined ? {} : { rttUs: Math.round(rttMs * 1000) }),
+      lostMessages: this.#lost,
+    };
   }
 
   /** It was found there just now. */
@@ -81,7 +102,10 @@ export class PeerLink {
   /** `leavesNow`: before this returns, where the socket takes it; else at the end of this turn of the event loop. */
   send(message: RaftMessage, leavesNow: boolean): void {
     const connection = this.#client?.connection;
-    if (connection === undefined || connection.backlog >= BACKLOG_MAX) return;
+    if (connection === undefined || connection.backlog >= BACKLOG_MAX) {
+      this.#lost += 1;
+      return;
+    }
     connection.send({ t: 'raft', message });
     if (leavesNow) connection.flush();
   }
@@ -141,6 +165,7 @@ export class PeerLink {
       hello: hello(token),
       timeoutMs,
       signal: this.#abort.signal,
+      ponged: (pong) => this.#heartbeat?.ponged(pong),
       closed: () => lost?.(),
     });
     try {
@@ -153,13 +178,17 @@ export class PeerLink {
     this.#refused = 0;
     this.#client = client;
     log.debug(`connected to ${id} at ${address}`);
-    const heartbeat = new Heartbeat(client.connection, { pingMs: PING_MS, silentMs: PING_MS + timeoutMs });
+    const heartbeat = (this.#heartbeat = new Heartbeat(client.connection, {
+      pingMs: PING_MS,
+      silentMs: PING_MS + timeoutMs,
+    }));
     const stander = this.#stander(client, token);
     standing.add(stander);
     this.#options.up();
     await gone;
     standing.remove(stander);
     heartbeat.stop();
+    this.#heartbeat = undefined;
     this.#client = undefined;
     log.debug(`the connection to ${id} is gone`);
   }

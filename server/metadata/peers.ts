@@ -24,7 +24,7 @@ import type { KnownServer } from '../data-directory.js';
 import type { Accepted } from '../../net/hello.js';
 import type { TrustSource } from '../../net/tls.js';
 import type { Log } from '../log.js';
-import { PeerLink } from './peer-link.js';
+import { PeerLink, type PeerFigures } from './peer-link.js';
 
 export interface PeersOptions {
   readonly id: string;
@@ -228,6 +228,10 @@ export class Peers {
       connected: links.filter((l) => l.connected).map((l) => l.id),
       missing: links.filter((l) => !l.connected).map((l) => l.id),
     };
+  }
+
+  get figures(): readonly PeerFigures[] {
+    return [...this.#links.values()].map(({ link }) => link.figures);
   }
 
   /** A peer says hello. Throws the reason to turn it away. */

@@ -45,6 +45,7 @@ export class Proposer {
   readonly #queue: (() => void)[] = [];
   #sequence = 0;
   #closed = false;
+  #failed = 0;
 
   constructor(options: ProposerOptions) {
     this.#options = options;
@@ -84,6 +85,7 @@ export class Proposer {
         },
       };
       const deadline = setTimeout(() => {
+        this.#failed += 1;
         pending.fail(
           new FarkvError(
             'ERR_TIMEOUT',
@@ -95,6 +97,11 @@ export class Proposer {
       this.#pending.set(sequence, pending);
       this.#submit(pending);
     });
+  }
+
+  /** How many were given up, since nobody took them in time. */
+  get failed(): number {
+    return this.#failed;
   }
 
   /** To be called for every applied command. */

@@ -25,20 +25,24 @@ test('/metrics counts what was done, with units in its names, and knows each met
   t.is(status, 200);
   t.regex(headers['content-type'] ?? '', /^text\/plain; version=0\.0\.4/);
   const found = samples(text);
-  t.is(found.get('farkv_requests_total{kind="put"}'), 100);
-  t.is(found.get('farkv_requests_total{kind="delete"}'), 1);
+  t.is(found.get('farkv_ops_total{op="put",code="ok"}'), 100);
+  t.is(found.get('farkv_ops_total{op="delete",code="ok"}'), 1);
   t.is(found.get('farkv_entries{tenant=""}'), 99);
   t.is(found.get('farkv_shards{tenant="",state="serving"}'), 2);
-  t.is(found.get('farkv_is_leader'), 1);
+  t.is(found.get('farkv_raft_is_leader'), 1);
   t.is(found.get('farkv_lease_held'), 1);
-  t.true((found.get('farkv_request_seconds{kind="put",quantile="0.99"}') ?? 0) > 0);
+  t.is(found.get('farkv_op_seconds_count{op="put"}'), 100);
+  t.is(found.get('farkv_op_seconds_bucket{op="put",le="+Inf"}'), 100);
+  t.true((found.get('farkv_op_seconds_sum{op="put"}') ?? 0) > 0);
+  t.is(found.get('farkv_voters_up'), 1);
+  t.is(found.get('farkv_clients{transport="shm"}'), 1);
   t.true((found.get('process_cpu_seconds_total') ?? 0) > 0);
   for (const { name } of METRICS) t.true(text.includes(`# TYPE ${name} `), name);
   t.true(METRICS.length >= 40);
   await client.put('one more', 'a value');
   let again = found;
-  while (again.get('farkv_requests_total{kind="put"}') === 100) again = samples((await ask(at, '/metrics')).text);
-  t.is(again.get('farkv_requests_total{kind="put"}'), 101, 'a counter is not added up by each scrape');
+  while (again.get('farkv_ops_total{op="put",code="ok"}') === 100) again = samples((await ask(at, '/metrics')).text);
+  t.is(again.get('farkv_ops_total{op="put",code="ok"}'), 101, 'a counter is not added up by each scrape');
 });
 
 test('only GET and HEAD are answered, without a body and under a name of this machine', async (t) => {
@@ -106,4 +110,43 @@ test('headers that are too long, or end never, end their connection', async (t) 
   socket.write(`GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(16 << 10)}`);
   await once(socket.resume(), 'close');
   t.is((await ask(at, '/healthz')).status, 200);
+});
+
+test('/metrics tells of the ways to other servers, and that one is gone', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: HTTP });
+  const at = httpOf(cluster.server(0));
+  const look = async (): Promise<Map<string, number>> => samples((await ask(at, '/metrics')).text);
+  let found = await look();
+  const has = (name: string, peer: string): number => found.get(`${name}{peer="${peer}"}`) ?? 0;
+  while (has('farkv_peer_rtt_seconds', 's2') === 0 || has('farkv_peer_rtt_seconds', 's3') === 0) found = await look();
+  t.is(found.get('farkv_voters'), 3);
+  t.is(found.get('farkv_voters_up'), 3);
+  t.true((found.get('farkv_raft_leader_changes_total') ?? 0) >= 1);
+  t.true((found.get('farkv_lease_seconds_left') ?? 0) > 0);
+  for (const peer of ['s2', 's3']) {
+    t.is(has('farkv_peer_up', peer), 1);
+    t.true(has('farkv_peer_rtt_seconds', peer) < 60);
+  }
+  const lost = has('farkv_peer_send_failures_total', 's3');
+  await cluster.server(2).kill();
+  while (has('farkv_peer_up', 's3') === 1 || has('farkv_peer_send_failures_total', 's3') === lost) found = await look();
+  t.is(found.get('farkv_voters_up'), 2);
+  t.is(has('farkv_peer_up', 's2'), 1);
+});
+
+test('OpenMetrics is for those who ask for it', async (t) => {
+  const { at } = await start(t);
+  const { headers, text } = await ask(at, '/metrics', {
+    headers: { accept: 'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5' },
+  });
+  t.regex(headers['content-type'] ?? '', /^application\/openmetrics-text; version=1\.0\.0/);
+  t.regex(text, /^# TYPE farkv_ops counter$/m);
+  t.regex(text, /^farkv_ops_total\{op="lease",code="ok"\} \d+$/m);
+  t.true(text.endsWith('\n# EOF\n'));
+  t.regex((await ask(at, '/metrics')).headers['content-type'] ?? '', /^text\/plain/);
+});
+
+test('/role says what a server is, to anybody', async (t) => {
+  const { at } = await start(t, ['--token', 'writer', '--monitor-token', 'watch']);
+  t.like(await ask(at, '/role'), { status: 200, text: 'leader\n' });
 });

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
@@ -17,7 +17,7 @@ test('the programs in the README, of the adapters and of the recipes run as they
   const programs = [README, ...docs].map(programsOf);
   t.deepEqual(
     programs.map((all) => all.length),
-    [2, 4, 2],
+    [1, 4, 2],
   );
   for (const program of programs.flat()) {
     // Run in the project's folder, so that `farkv` is this package; only the server's port is another.
@@ -33,6 +33,28 @@ test('the programs in the README, of the adapters and of the recipes run as they
     ])) as unknown as [string, [number]];
     t.is(code, 0, `${program}\n${stderr}`);
   }
+});
+
+/** A minimal system has no curl. */
+const withCurl = spawnSync('curl', ['--version']).error === undefined ? test : test.skip;
+
+withCurl("the README's curl lines read each endpoint of a server", async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1, args: ['--http-listen', '127.0.0.1:0'] });
+  const lines = Array.from(README.matchAll(/^```sh\n(.*?)^```$/gms), ([, block]) => block ?? '')
+    .join('')
+    .split('\n')
+    .filter((line) => line.includes('curl '));
+  t.true(lines.length > 0);
+  const script = lines.join('\n').replaceAll('127.0.0.1:9100', cluster.server(0).readyLine?.http[0] ?? '');
+  const child = spawn('sh', ['-ec', script], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const [stdout, stderr, [code]] = (await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ])) as unknown as [string, string, [number]];
+  t.is(code, 0, stderr);
+  t.regex(stdout, /^ok\nready\nleader\n# HELP farkv_/);
+  t.regex(stdout, /^farkv_raft_has_leader 1$/m);
 });
 
 test('the README names every package that is installed with farkv, and every command', (t) => {

@@ -277,6 +277,10 @@ export class FakeNativeClient extends FakeCompletions implements NativeClient {
     });
   }
 
+  hashOf(): bigint {
+    return 0n;
+  }
+
   shardOf(): number {
     return 0;
   }
@@ -306,6 +310,7 @@ export class FakeNativeClient extends FakeCompletions implements NativeClient {
     return {
       gets: 0,
       getHits: 0,
+      getMisses: 0,
       reads: 0,
       readBytes: 0,
       followedReads: 0,
@@ -316,6 +321,7 @@ export class FakeNativeClient extends FakeCompletions implements NativeClient {
       leaseRenewals: 0,
       lateDiscards: 0,
       tornReads: 0,
+      foreignReads: 0,
       changes: 0,
       locationHits: 0,
       locationStale: 0,

@@ -169,6 +169,7 @@ static inline bool conclude(search *s, look r, uint64_t now, lookup_result *out,
     if (r == LOOK_MISS || expired) {
         if (expired) *dropped = true;
         *out = (lookup_result){ .status = FKV_NOT_FOUND };
+        l->stats.misses++;
         return true;
     }
     *out = (lookup_result){ .status = r == LOOK_FOUND ? FKV_OK : FKV_BUFFER_TOO_SMALL,

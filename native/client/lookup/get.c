@@ -50,6 +50,7 @@ void get_finish(lookup_get *g, fkv_status status) {
     g->state = GET_DONE;
     g->result.status = status;
     if (status == FKV_OK) l->stats.hits++;
+    if (status == FKV_NOT_FOUND) l->stats.misses++;
     l->config.done(l->config.ctx, g);
 }
 

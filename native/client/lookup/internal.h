@@ -170,7 +170,7 @@ struct lookup {
     uint64_t start_ns; /* while lookup_start runs: the time it was given; else 0 */
     /* the time after the fab_poll whose completions are being handed out; 0: not yet asked */
     uint64_t polled_ns;
-    lookup_stats stats;
+    lookup_stats stats, reported; /* reported: of `stats` what owners were sent */
 };
 
 static inline uint64_t lookup_key_hash(const lookup *l, const lookup_key *k) {

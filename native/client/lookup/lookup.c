@@ -66,6 +66,27 @@ static void polled(void *ctx) {
     l->polled_ns = 0;
 }
 
+static uint32_t since(uint64_t now, uint64_t before) {
+    uint64_t more = now > before ? now - before : 0;
+    return more > UINT32_MAX ? UINT32_MAX : (uint32_t)more;
+}
+
+static bool report(void *ctx, fkv_report *out) {
+    lookup *l = ctx;
+    const lookup_stats *now = &l->stats, *before = &l->reported;
+    *out = (fkv_report){ .hits = since(now->hits, before->hits),
+                         .misses = since(now->misses, before->misses),
+                         .reads = since(now->reads, before->reads),
+                         .followed = since(now->followed, before->followed),
+                         .torn = since(now->torn, before->torn),
+                         .late = since(now->late, before->late),
+                         .foreign = since(now->foreign, before->foreign),
+                         .two_sided = since(now->two_sided, before->two_sided),
+                         .read_bytes = now->read_bytes - before->read_bytes };
+    l->reported = *now;
+    return out->hits || out->misses || out->reads;
+}
+
 fkv_status lookup_create(const lookup_config *c, lookup **out) {
     *out = NULL;
     if (c->first_shard >= c->session.shards || c->max_gets == 0 || c->cached_locations > LOOKUP_LOCATIONS_MAX)
@@ -95,6 +116,7 @@ fkv_status lookup_create(const lookup_config *c, lookup **out) {
                         .lease = shard_lease,
                         .lease_end = shard_lease_end,
                         .shard_news = shard_news,
+                        .report = report,
                         .absent = absent,
                         .polled = polled };
     l->shard = aligned_alloc(64, (l->shards * sizeof *l->shard + 63) & ~(size_t)63);

@@ -128,8 +128,8 @@ void lookup_changes(lookup *l, const lookup_key *k);
 
 /* ---- counters ---- */
 typedef struct lookup_stats {
-    uint64_t gets, hits;
-    uint64_t reads, read_bytes; /* READs, counted also where they are this process's own loads */
+    uint64_t gets, hits, misses; /* gets: begun; what failed is neither hit nor miss */
+    uint64_t reads, read_bytes;  /* READs, counted also where they are this process's own loads */
     /* of the READs of buckets those that brought the extent too (fabric.h): each is one in `reads` */
     uint64_t followed;
     uint64_t retries, two_sided, late, torn, foreign;

@@ -37,6 +37,7 @@ typedef struct session_owner {
     /* Of this connection: requests that may be at the owner at once (fkv_welcome), and those that are. What has ended here
      * counts until its reply has come, for so long it is at the owner. Invariant: at_owner <= quota. */
     uint32_t quota, at_owner;
+    uint32_t takes;       /* as the welcome said */
     bool gone;            /* taken out of the list of owners: freed when dropped */
     bool was_up, blocked; /* blocked: -EAGAIN, until FAB_WC_SEND_READY */
     bool heard, silent;   /* silent.c */

@@ -56,6 +56,11 @@ bool session_renew(session *s, session_peer *p) {
     p->used = false;
     uint64_t now = session_now(s);
     session_ask a = { .op = FKV_OP_LEASE, .deadline_ns = now + 1000000000u, .done = ended, .user = o };
+    fkv_report report;
+    if (o->takes & FKV_TAKES_REPORTS && s->hooks.report(s->hooks.ctx, &report)) {
+        a.value = (const uint8_t *)&report;
+        a.value_bytes = sizeof report;
+    }
     if (request_start(s, &a, o, &o->lease_id) != FKV_OK) return false;
     s->stats.lease_renewals++;
     return true;

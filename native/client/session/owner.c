@@ -210,6 +210,7 @@ static void connected(session_owner *o, const fab_wc *wc) {
     o->lease_ms_max = w.lease_ms;
     o->drift_ppm = w.drift_ppm;
     o->quota = w.quota ? w.quota : UINT32_MAX;
+    o->takes = w.takes;
     o->at_owner = 0;
     o->wall_at_ns = 0;
     lease_wall_sample(o, w.wall_ms, o->started_ns);

@@ -99,7 +99,7 @@ static fkv_status use_rendezvous(request *r, const uint8_t *value) {
 static bool may_rendezvous(uint8_t op) { return fkv_ops[op].flags & FKV_REQUEST_RENDEZVOUS; }
 
 static fkv_status fill(request *r, const session_ask *a, session_owner *o) {
-    bool valued = fkv_op_is(a->op, FKV_VALUED | FKV_RENEWS);
+    bool valued = fkv_op_is(a->op, FKV_VALUED | FKV_RENEWS | FKV_REPORTS);
     r->head = (fkv_request){ .op = (uint8_t)a->op,
                              .flags = a->flags,
                              .codec = a->codec,

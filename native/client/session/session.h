@@ -85,6 +85,8 @@ typedef struct session_hooks {
     void (*lease_end)(void *ctx, session_peer *p, fkv_status s);
     /* A reply named the shard's layout epoch and number of buckets. */
     void (*shard_news)(void *ctx, session_peer *p, uint32_t shard, uint32_t layout_epoch, uint32_t buckets);
+    /* What is to be reported to an owner, and counts as reported then; false: nothing. */
+    bool (*report)(void *ctx, fkv_report *out);
     void (*absent)(void *ctx, uint32_t shard); /* session_absent has become true */
     /* the completions of one fab_poll have been handed out */
     void (*polled)(void *ctx);

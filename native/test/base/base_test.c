@@ -66,6 +66,22 @@ TEST(a_percentile_is_never_too_low_and_at_most_a_32nd_too_high) {
     }
     CHECK_EQ(fkv_histogram_percentile(&h, 1), 100000);
 }
+TEST(octaves_count_what_is_less_than_each_bound) {
+    static fkv_histogram h;
+    uint64_t below[FKV_HISTOGRAM_BOUNDS];
+    const uint64_t first = (uint64_t)1 << FKV_HISTOGRAM_OCTAVE_FIRST, last = first << (FKV_HISTOGRAM_OCTAVES - 1);
+    fkv_histogram_octaves(&h, below);
+    for (int i = 0; i < FKV_HISTOGRAM_BOUNDS; i++) CHECK_EQ(below[i], 0);
+    const uint64_t ns[] = { 0, first - 1, first, 2 * first - 1, 2 * first, last - 1, last, UINT64_MAX / 2 };
+    for (size_t i = 0; i < sizeof ns / sizeof *ns; i++) fkv_histogram_record(&h, ns[i]);
+    fkv_histogram_octaves(&h, below);
+    for (int i = 0; i < FKV_HISTOGRAM_OCTAVES; i++) {
+        uint64_t exact = 0;
+        for (size_t k = 0; k < sizeof ns / sizeof *ns; k++) exact += ns[k] < first << i;
+        CHECK_EQ(below[i], exact);
+    }
+    CHECK_EQ(below[FKV_HISTOGRAM_OCTAVES], sizeof ns / sizeof *ns);
+}
 TEST(small_and_enormous_latencies_are_counted) {
     static fkv_histogram a, b;
     CHECK_EQ(fkv_histogram_percentile(&a, 0.5), 0);
@@ -113,6 +129,7 @@ int main(int argc, char **argv) {
     RUN(a_broken_invariant_is_named_and_stops_the_process);
     RUN(every_posters_jobs_run_once_and_in_order);
     RUN(a_percentile_is_never_too_low_and_at_most_a_32nd_too_high);
+    RUN(octaves_count_what_is_less_than_each_bound);
     RUN(small_and_enormous_latencies_are_counted);
     RUN(buckets_rise_with_the_latency_and_stay_in_the_array);
     return check_end(argc, argv);

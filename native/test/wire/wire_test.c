@@ -204,6 +204,20 @@ TEST(fields_that_break_one_rule_are_refused) {
     }
 }
 
+TEST(a_lease_carries_a_whole_report_or_none) {
+    enum { BYTES = sizeof(fkv_report) };
+    fkv_request q = { .op = FKV_OP_LEASE, .value_bytes = BYTES };
+    CHECK_EQ(parse_keyed(q, BYTES), FKV_OK);
+    CHECK_EQ(parse_keyed(q, BYTES - 1), FKV_BAD_REQUEST);
+    CHECK_EQ(parse_keyed(q, BYTES + 1), FKV_BAD_REQUEST);
+    CHECK_EQ(parse_keyed(q, 0), FKV_BAD_REQUEST);
+    q.value_bytes = BYTES - 1;
+    CHECK_EQ(parse_keyed(q, BYTES - 1), FKV_BAD_REQUEST);
+    CHECK_EQ(parse_keyed(q, BYTES), FKV_BAD_REQUEST);
+    q = (fkv_request){ .op = FKV_OP_LAYOUT, .value_bytes = BYTES };
+    CHECK_EQ(parse_keyed(q, BYTES), FKV_BAD_REQUEST);
+}
+
 TEST(a_rendezvous_lies_within_the_region_it_names) {
     fkv_request q = put(1, 100), r;
     q.flags = FKV_REQUEST_RENDEZVOUS;
@@ -443,6 +457,7 @@ int main(int argc, char **argv) {
     RUN(a_request_that_breaks_one_rule_is_refused);
     RUN(a_change_of_the_present_entry_that_breaks_one_rule_is_refused);
     RUN(fields_that_break_one_rule_are_refused);
+    RUN(a_lease_carries_a_whole_report_or_none);
     RUN(a_rendezvous_lies_within_the_region_it_names);
     RUN(every_truncation_of_a_request_is_refused);
     RUN(random_requests_parse_to_something_within_the_message);

@@ -1,6 +1,7 @@
 /** `farkv top`: the figures of a cluster on a terminal, once per second. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Argv } from 'yargs';
-import { visibleLines } from '../../../core/visible-text.js';
+import { visibleJson, visibleLines } from '../../../core/visible-text.js';
 import { viewOf, type Look } from '../../http/view.js';
 import type { CliCommand } from '../command.js';
 import { withCluster, type ClusterConnection } from '../cluster.js';
@@ -64,8 +65,20 @@ async function onTerminal(connection: Connection): Promise<void> {
   }
 }
 
-async function handler(args: ConnectionArguments): Promise<void> {
+interface TopArguments extends ConnectionArguments {
+  readonly json: boolean;
+}
+
+async function handler(args: TopArguments): Promise<void> {
   const connection = readConnection(args);
+  if (args.json) {
+    await withCluster(connection, async (cluster) => {
+      const before = await look(cluster);
+      await sleep(EACH_MS);
+      print(`${visibleJson(viewOf(await look(cluster), before), 2)}\n`);
+    });
+    return;
+  }
   if (process.stdout.isTTY) {
     await onTerminal(connection);
     return;
@@ -75,11 +88,16 @@ async function handler(args: ConnectionArguments): Promise<void> {
   });
 }
 
-const command: CliCommand<ConnectionArguments> = {
+const command: CliCommand<TopArguments> = {
   command: 'top',
   describe: 'Show servers, rates, latency and what is wrong, once per second',
-  builder: (y): Argv<ConnectionArguments> =>
+  builder: (y): Argv<TopArguments> =>
     connectionOptions(y)
+      .option('json', {
+        type: 'boolean',
+        default: false,
+        describe: 'Print one JSON object and end: rates are those of one second (docs/monitoring.md has the fields)',
+      })
       .example('$0 top', 'until q or Ctrl-C')
       .example('$0 top | cat', 'one frame')
       .epilogue(exitCodesHelp({ done: 'it was shown', failed: 'no server answered' })),

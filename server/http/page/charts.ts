@@ -5,8 +5,8 @@ import { byId } from './elements.js';
 
 declare const uPlot: typeof UPlot;
 
-/** Looks that are kept: ten minutes. */
-const SPAN = 600;
+/** Looks that are kept: an hour. */
+const SPAN = 3600;
 const HEIGHT = 170;
 const COLOURS = ['#3f7fd0', '#d9822b', '#3c9d6b', '#b0569f', '#8a7a2f', '#5aa5b5'];
 
@@ -52,7 +52,8 @@ export class Chart {
             stroke: COLOURS[i % COLOURS.length] ?? '',
             width: 1.5,
             points: { show: false },
-            value: (_: unknown, v: number | null) => (v === null ? '-' : Math.round(v).toLocaleString('en')),
+            value: (_: unknown, v: number | null) =>
+              v === null ? '-' : v < 10 ? v.toFixed(2) : Math.round(v).toLocaleString('en'),
           })),
         ],
       },

@@ -12,7 +12,8 @@ const HAPPENED = 100;
 const SILENT_MS = 4000;
 const MIB = 1 << 20;
 
-const operations = new Chart('operations', ['get', 'put', 'delete', 'cas', 'tcp READ']);
+const operations = new Chart('operations', ['GETs of clients', 'two-sided get', 'put', 'delete', 'cas', 'tcp READ']);
+const reads = new Chart('reads', ['READs per GET', 'hits of 100']);
 const latency = new Chart('latency', ['put p50', 'put p99', 'get p99', 'sync p99'], true);
 const memory = new Chart('memory', ['used', 'registered']);
 
@@ -134,7 +135,8 @@ function show(view: View): void {
   );
   fillList(byId('moves'), view.moves, 'none');
   const { get, put, delete: deleted, cas, read } = view.rates;
-  operations.add(view.atMs, [get, put, deleted, cas, read]);
+  operations.add(view.atMs, [view.gets.perSecond, get, put, deleted, cas, read]);
+  reads.add(view.atMs, [view.gets.readsPerGet, view.gets.hitRatio * 100]);
   const worst = (of: (server: ServerView) => number): number => Math.max(0, ...view.servers.map(of));
   latency.add(view.atMs, [
     worst((s) => s.putUsP50),

@@ -1,0 +1,44 @@
+/** What `client.metrics()` gives: a client's counters as Prometheus's families, under the names that servers use. */
+import type { Family } from '../core/exposition.js';
+import type { ClientStats } from './transport.js';
+
+export function metricsOf(stats: ClientStats): Family[] {
+  const counter = (name: string, help: string, value: number): Family => ({
+    name,
+    help,
+    type: 'counter',
+    samples: [{ value }],
+  });
+  const by = (name: string, help: string, label: string, counts: Readonly<Record<string, number>>): Family => ({
+    name,
+    help,
+    type: 'counter',
+    samples: Object.entries(counts).map(([of, value]) => ({ labels: { [label]: of }, value })),
+  });
+  const over = new Map<string, number>();
+  for (const { provider, connected } of stats.transports)
+    if (connected && provider !== undefined) over.set(provider, (over.get(provider) ?? 0) + 1);
+  return [
+    by('farkv_gets_total', 'GETs by result', 'result', { hit: stats.getHits, miss: stats.getMisses }),
+    counter('farkv_get_reads_total', 'READs that those GETs took', stats.reads),
+    counter('farkv_get_read_bytes_total', 'Bytes of those READs', stats.readBytes),
+    by('farkv_get_retries_total', 'READs that did not count, by the check that they failed', 'check', {
+      torn: stats.tornReads,
+      late: stats.lateDiscards,
+      foreign: stats.foreignReads,
+    }),
+    counter('farkv_get_two_sided_total', 'GETs that the owner was asked for', stats.twoSidedGets),
+    counter('farkv_changes_total', 'Changes that were asked for', stats.changes),
+    counter('farkv_lease_renewals_total', 'Leases that were asked for', stats.leaseRenewals),
+    by('farkv_location_cache_total', 'GETs with a cached location, by how it was', 'result', {
+      hit: stats.locationHits,
+      stale: stats.locationStale,
+    }),
+    {
+      name: 'farkv_connections',
+      help: 'Connections to threads of servers, by transport',
+      type: 'gauge',
+      samples: [...over].map(([transport, value]) => ({ labels: { transport }, value })),
+    },
+  ];
+}

@@ -1,0 +1,62 @@
+import test from 'ava';
+import { exposition, histogram, type Family } from './exposition.js';
+
+const FAMILIES: readonly Family[] = [
+  { name: 'farkv_things_total', help: 'Things, of a \\ and a\nline', type: 'counter', samples: [{ value: 3 }] },
+  {
+    name: 'farkv_level',
+    help: 'Level',
+    type: 'gauge',
+    samples: [
+      { labels: { of: 'a "b"\\\n', and: '' }, value: 0.5 },
+      { labels: { of: 'c' }, value: Infinity },
+    ],
+  },
+  { name: 'farkv_none', help: 'Nothing', type: 'gauge', samples: [] },
+];
+
+test('families are written as Prometheus reads them, whatever labels have in them', (t) => {
+  t.is(
+    exposition(FAMILIES),
+    [
+      '# HELP farkv_things_total Things, of a \\\\ and a\\nline',
+      '# TYPE farkv_things_total counter',
+      'farkv_things_total 3',
+      '# HELP farkv_level Level',
+      '# TYPE farkv_level gauge',
+      'farkv_level{of="a \\"b\\"\\\\\\n",and=""} 0.5',
+      'farkv_level{of="c"} +Inf',
+      '# HELP farkv_none Nothing',
+      '# TYPE farkv_none gauge',
+      '',
+    ].join('\n'),
+  );
+  t.is(exposition([]), '');
+});
+
+test('OpenMetrics names a counter without _total, and its samples with it', (t) => {
+  t.regex(
+    exposition(FAMILIES, true),
+    /^# HELP farkv_things Things.*\n# TYPE farkv_things counter\nfarkv_things_total 3\n/,
+  );
+});
+
+test('histograms are in seconds, cumulative, and the sums of several', (t) => {
+  const below = (...counts: number[]): number[] => counts;
+  const samples = histogram(
+    [
+      { count: 3, sum: 5000, below: below(1, 2, 3) },
+      { count: 0, sum: 0, below: [] },
+      { count: 10, sum: 45_000, below: below(0, 4, 10) },
+    ],
+    { op: 'put' },
+  );
+  t.deepEqual(samples, [
+    { suffix: '_bucket', labels: { op: 'put', le: '0.000001024' }, value: 1 },
+    { suffix: '_bucket', labels: { op: 'put', le: '0.000002048' }, value: 6 },
+    { suffix: '_bucket', labels: { op: 'put', le: '+Inf' }, value: 13 },
+    { suffix: '_sum', labels: { op: 'put' }, value: 0.00005 },
+    { suffix: '_count', labels: { op: 'put' }, value: 13 },
+  ]);
+  t.deepEqual(histogram([{ count: 0 }]), [], 'earlier versions say nothing of sizes');
+});

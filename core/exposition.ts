@@ -1,0 +1,74 @@
+/**
+ * Metrics as Prometheus reads them: families of samples, and their text. Servers answer /metrics with it; a program that
+ * uses the SDK puts what `client.metrics()` gives beside its own metrics.
+ *
+ * For: figures that are counted elsewhere. Not for: counting. `openmetrics`: OpenMetrics 1.0 instead of Prometheus's
+ * text format 0.0.4; they differ in the name above a counter, and in the last line.
+ */
+export interface Sample {
+  /** Behind the family's name: `_bucket`, `_sum`, `_count` of a histogram. */
+  readonly suffix?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+export interface Family {
+  /** A counter's ends with _total. */
+  readonly name: string;
+  readonly help: string;
+  readonly type: 'gauge' | 'counter' | 'histogram';
+  readonly samples: readonly Sample[];
+}
+
+export const TEXT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+export const OPENMETRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
+
+const escaped = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n');
+const quoted = (text: string): string => `"${escaped(text).replaceAll('"', '\\"')}"`;
+const spelled = (value: number): string =>
+  value === Infinity ? '+Inf' : value === -Infinity ? '-Inf' : Number.isNaN(value) ? 'NaN' : String(value);
+
+/** Without the last line of OpenMetrics, so that other families can follow. */
+export function exposition(families: readonly Family[], openmetrics = false): string {
+  const lines: string[] = [];
+  for (const { name, help, type, samples } of families) {
+    const title = openmetrics && type === 'counter' ? name.replace(/_total$/, '') : name;
+    lines.push(`# HELP ${title} ${escaped(help)}`, `# TYPE ${title} ${type}`);
+    for (const { suffix = '', labels = {}, value } of samples) {
+      const pairs = Object.entries(labels).map(([label, text]) => `${label}=${quoted(text)}`);
+      lines.push(`${name}${suffix}${pairs.length === 0 ? '' : `{${pairs.join()}}`} ${spelled(value)}`);
+    }
+  }
+  return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
+}
+
+/** Latencies that were counted by their size (native/base/histogram.h). */
+export interface Counted {
+  readonly count: number;
+  /** Nanoseconds. */
+  readonly sum?: number;
+  /** How many were less than 2^(10 + i) ns; the last: all. Empty, or absent: none were. */
+  readonly below?: readonly number[];
+}
+
+/** The first bound, as a power of two, in nanoseconds: FKV_HISTOGRAM_OCTAVE_FIRST. */
+const FIRST_OCTAVE = 10;
+
+/** A histogram in seconds: the sums of several. Nothing where nothing was counted. */
+export function histogram(all: readonly Counted[], labels: Readonly<Record<string, string>> = {}): Sample[] {
+  const counted = all.filter(({ below = [] }) => below.length > 0);
+  const bounds = Math.max(0, ...counted.map(({ below = [] }) => below.length));
+  if (bounds === 0) return [];
+  const sum = (of: (one: Counted) => number): number => counted.reduce((n, one) => n + of(one), 0);
+  const below = Array.from({ length: bounds }, (_, i) => sum((one) => one.below?.[i] ?? one.count));
+  return [
+    ...below.map((value, i) => ({
+      suffix: '_bucket',
+      labels: { ...labels, le: i === bounds - 1 ? '+Inf' : String(2 ** (FIRST_OCTAVE + i) / 1e9) },
+      value,
+    })),
+    { suffix: '_sum', labels, value: sum((one) => one.sum ?? 0) / 1e9 },
+    // Not `count`: what is counted meanwhile may be in one and not in the other.
+    { suffix: '_count', labels, value: below.at(-1) ?? 0 },
+  ];
+}

@@ -1,0 +1,184 @@
+/** Metrics of the data plane: requests, what clients report of their GETs, logs of values, polling. */
+import { histogram, type Sample } from '../../core/exposition.js';
+import type { Provider } from '../../core/providers.js';
+import type { RequestKind } from '../../native/data-plane.js';
+import { buckets, counter, gauge, named, one, sum, type Metric, type Seen } from './metric-row.js';
+
+/** Requests that change an entry. */
+const CHANGES: readonly RequestKind[] = ['put', 'delete', 'cas', 'increment', 'append', 'touch', 'fields'];
+
+type Workers = Seen['workers'];
+const operations = (workers: Workers): RequestKind[] =>
+  [...new Set(workers.flatMap(({ latencyNs }) => Object.keys(latencyNs)))] as RequestKind[];
+
+/** Ended with an answer: `ok`, also for a missing key and another version. */
+function endings(workers: Workers, op: RequestKind): Sample[] {
+  const refused = named(
+    'code',
+    workers.map(({ refusedOf }) => refusedOf?.[op] ?? {}),
+  );
+  const answered = sum(workers, ({ latencyNs }) => latencyNs[op].count);
+  return [
+    { labels: { op, code: 'ok' }, value: answered },
+    ...refused.map(({ labels, value }) => ({ labels: { op, ...labels }, value })),
+  ];
+}
+
+const transports = ({ status, node }: Seen): Provider[] => [
+  ...new Set((status.members.find(({ id }) => id === node.id)?.fabric ?? []).map(({ provider }) => provider)),
+];
+const logs = ({ workers }: Seen) => workers.flatMap(({ log }) => (log === undefined ? [] : [log]));
+const polls = ({ workers }: Seen) => workers.map(({ polling }) => polling as typeof polling | undefined);
+const hasLog = (read: (all: ReturnType<typeof logs>) => number) => (seen: Seen) =>
+  logs(seen).length === 0 ? [] : one(read(logs(seen)));
+
+export const OF_DATA: readonly Metric[] = [
+  gauge('farkv_workers', 'Threads of the data plane', ({ workers }) => one(workers.length)),
+  counter(
+    'farkv_ops_total',
+    'Requests by operation and how they ended, as servers see them: a get is a two-sided one',
+    ({ workers }) => operations(workers).flatMap((op) => endings(workers, op)),
+    ['op', 'code'],
+  ),
+  buckets(
+    'farkv_op_seconds',
+    "In the owner's hands: from the arrival until the answer is handed to the transport; of those that were not refused",
+    ({ workers }) =>
+      operations(workers).flatMap((op) =>
+        histogram(
+          workers.map(({ latencyNs }) => latencyNs[op]),
+          { op },
+        ),
+      ),
+    ['op'],
+  ),
+  counter(
+    'farkv_put_rejected_total',
+    'Changes that were refused, by error',
+    ({ workers }) =>
+      named(
+        'reason',
+        workers.flatMap(({ refusedOf = {} }) => CHANGES.map((op) => refusedOf[op] ?? {})),
+      ),
+    ['reason'],
+  ),
+  counter(
+    'farkv_refused_total',
+    'Requests and connections that were refused, by error',
+    ({ workers }) =>
+      named(
+        'error',
+        workers.map(({ refused }) => refused),
+      ),
+    ['error'],
+  ),
+  counter('farkv_duplicates_total', 'Requests that had been answered before', ({ workers }) =>
+    one(sum(workers, ({ duplicates }) => duplicates)),
+  ),
+  counter(
+    'farkv_reads_served_total',
+    'One-sided READs that this process itself served: over tcp alone',
+    ({ workers }) => one(sum(workers, ({ readsServed }) => readsServed)),
+  ),
+  counter('farkv_transfers_total', 'Large values that were taken in by rendezvous', ({ workers }) =>
+    one(sum(workers, ({ transfers }) => transfers)),
+  ),
+  counter(
+    'farkv_gets_total',
+    'GETs of clients by result, one-sided ones too, as clients report them with their leases',
+    ({ workers }) => [
+      { labels: { result: 'hit' }, value: sum(workers, ({ reported }) => reported?.hits) },
+      { labels: { result: 'miss' }, value: sum(workers, ({ reported }) => reported?.misses) },
+    ],
+    ['result'],
+  ),
+  counter('farkv_get_reads_total', 'READs that those GETs took', ({ workers }) =>
+    one(sum(workers, ({ reported }) => reported?.reads)),
+  ),
+  counter('farkv_get_read_bytes_total', 'Bytes of those READs', ({ workers }) =>
+    one(sum(workers, ({ reported }) => reported?.readBytes)),
+  ),
+  counter(
+    'farkv_get_retries_total',
+    'READs that did not count: torn by a change, late for lease or life, or of memory of another life',
+    ({ workers }) => [
+      { labels: { check: 'torn' }, value: sum(workers, ({ reported }) => reported?.tornReads) },
+      { labels: { check: 'late' }, value: sum(workers, ({ reported }) => reported?.lateDiscards) },
+      { labels: { check: 'foreign' }, value: sum(workers, ({ reported }) => reported?.foreignReads) },
+    ],
+    ['check'],
+  ),
+  counter('farkv_get_two_sided_total', 'Of those GETs the ones that the owner was asked for', ({ workers }) =>
+    one(sum(workers, ({ reported }) => reported?.twoSidedGets)),
+  ),
+  gauge(
+    'farkv_clients',
+    'Data connections by transport',
+    (seen) =>
+      transports(seen).map((transport) => ({
+        labels: { transport },
+        value: sum(seen.workers, ({ clientsOver }) => clientsOver?.[transport]),
+      })),
+    ['transport'],
+  ),
+  gauge('farkv_clients_blocked', 'Those that take no replies at present', ({ workers }) =>
+    one(sum(workers, ({ blockedClients }) => blockedClients)),
+  ),
+  gauge(
+    'farkv_transport_info',
+    '1 for each transport that this server offers',
+    (seen) => transports(seen).map((transport) => ({ labels: { transport }, value: 1 })),
+    ['transport'],
+  ),
+  gauge(
+    'farkv_log_bytes',
+    'Logs of values that a start would read',
+    hasLog((all) => sum(all, ({ bytes }) => bytes)),
+  ),
+  gauge(
+    'farkv_log_disk_full',
+    '1: changes are refused, since the disk is full',
+    hasLog((all) => Number(all.some(({ diskFull }) => diskFull))),
+  ),
+  counter(
+    'farkv_log_records_total',
+    'Changes in those batches',
+    hasLog((all) => sum(all, ({ records }) => records)),
+  ),
+  buckets('farkv_log_fsync_seconds', 'How long batches of the logs of values took to be written and synced', (seen) =>
+    histogram(logs(seen).map(({ syncNs }) => syncNs)),
+  ),
+  gauge('farkv_snapshots', 'Copies that have a snapshot on the disk', ({ node }) => one(node.values?.snapshots)),
+  gauge('farkv_snapshot_oldest_seconds', 'Age of the oldest snapshot', ({ node }) =>
+    one(node.values?.oldestSnapshotMs === undefined ? undefined : node.values.oldestSnapshotMs / 1000),
+  ),
+  gauge('farkv_snapshots_failed', 'Shards whose last snapshot failed', ({ tables }) =>
+    one(tables.filter(({ snapshotErrno }) => snapshotErrno !== undefined).length),
+  ),
+  gauge('farkv_recovery_read_bytes', 'While a start reads the disk: how much of it was read', ({ node }) =>
+    one(node.values?.recovering?.bytes),
+  ),
+  gauge('farkv_recovery_bytes', 'While a start reads the disk: how much there is', ({ node }) =>
+    one(node.values?.recovering?.all),
+  ),
+  gauge(
+    'farkv_polling_ratio',
+    'Of the life of a worker, the part in which it polled without work',
+    ({ workers }) =>
+      workers.map(({ worker, polling }) => ({ labels: { worker: String(worker) }, value: polling.share })),
+    ['worker'],
+  ),
+  counter('farkv_polling_found_total', 'Waits that were polled and ended with work', (seen) =>
+    one(sum(polls(seen), (p) => p?.found)),
+  ),
+  counter('farkv_polling_vain_total', 'Waits that were polled and ended without', (seen) =>
+    one(sum(polls(seen), (p) => p?.vain)),
+  ),
+  counter('farkv_polling_sleeps_total', 'Times that workers slept', (seen) => one(sum(polls(seen), (p) => p?.sleeps))),
+  counter('farkv_polling_yields_total', 'Times that workers offered their processor', (seen) =>
+    one(sum(polls(seen), (p) => p?.yields)),
+  ),
+  counter('farkv_polling_back_offs_total', 'Times that workers stopped polling for a while', (seen) =>
+    one(sum(polls(seen), (p) => p?.backOffs)),
+  ),
+];

@@ -1,0 +1,38 @@
+/** What a client counts, at the client and, once it has reported it, at the server. */
+import test from 'ava';
+import { connect, metricsText, type MetricFamily } from '../../client/index.js';
+import { Cluster } from '../support/cluster.js';
+import { ask, samples } from '../support/http.js';
+
+test("a client's metrics have its GETs; the server's have those of all clients", async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1, args: ['--http-listen', '127.0.0.1:0', '--lease-ms', '200'] });
+  const at = cluster.server(0).readyLine?.http[0] ?? '';
+  const clients = await Promise.all([
+    connect({ servers: cluster.addresses, timeoutMs: 120_000 }),
+    connect({ servers: cluster.addresses, timeoutMs: 120_000, transport: 'tcp' }),
+  ]);
+  t.teardown(() => Promise.all(clients.map((client) => client.close())));
+  await clients[0].put('there', 'a value');
+  let counted = new Map<string, number>();
+  const reported = (result: string): number => counted.get(`farkv_gets_total{result="${result}"}`) ?? 0;
+  let rounds = 0;
+  while (reported('hit') < 20 || reported('miss') < 20) {
+    for (const client of clients) {
+      t.is(String(await client.get('there')), 'a value');
+      t.is(await client.get('nowhere'), undefined);
+    }
+    rounds += 1;
+    counted = samples((await ask(at, '/metrics')).text);
+  }
+  t.true(reported('hit') <= 2 * rounds && reported('miss') <= 2 * rounds);
+  t.true((counted.get('farkv_get_reads_total') ?? 0) >= 40);
+  t.is(counted.get('farkv_clients{transport="tcp"}'), 1);
+  for (const [i, transport] of ['shm', 'tcp'].entries()) {
+    const families: readonly MetricFamily[] = clients[i]?.metrics() ?? [];
+    const own = samples(metricsText(families));
+    t.is(own.get('farkv_gets_total{result="hit"}'), rounds);
+    t.is(own.get('farkv_gets_total{result="miss"}'), rounds);
+    t.true((own.get(`farkv_connections{transport="${transport}"}`) ?? 0) >= 1);
+    t.is(own.get('farkv_changes_total'), i === 0 ? 1 : 0);
+  }
+});

@@ -1,0 +1,132 @@
+/**
+ * /metrics and the alert rules under the real Prometheus and its promtool (apt-get install prometheus). Without them these
+ * tests are skipped.
+ */
+import test, { type ExecutionContext } from 'ava';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect } from '../../client/index.js';
+import { inRepository } from '../../bench/repository.js';
+import { Cluster, freePorts } from '../support/cluster.js';
+import { ask } from '../support/http.js';
+
+const isThere = (program: string): boolean => spawnSync(program, ['--version']).error === undefined;
+const where = 'apt-get install prometheus';
+const withPromtool = isThere('promtool') ? test : test.skip;
+const withPrometheus = isThere('prometheus') ? test : test.skip;
+const RULES = inRepository('docs/dashboards/alerts.yml');
+const HTTP = ['--http-listen', '127.0.0.1:0'];
+
+withPromtool(`promtool takes the alert rules, and what /metrics says (${where})`, async (t) => {
+  const rules = spawnSync('promtool', ['check', 'rules', RULES], { encoding: 'utf8' });
+  t.is(rules.status, 0, rules.stdout + rules.stderr);
+  t.regex(rules.stdout, /SUCCESS: \d+ rules found/);
+  const cluster = await Cluster.start(t, { servers: 1, args: HTTP });
+  const client = await connect(cluster.addresses);
+  t.teardown(() => client.close());
+  await client.put('a key', 'a value');
+  const { text } = await ask(cluster.server(0).readyLine?.http[0] ?? '', '/metrics');
+  const ours = text.slice(0, text.search(/^# HELP (process|nodejs)_/m));
+  const metrics = spawnSync('promtool', ['check', 'metrics'], { input: ours, encoding: 'utf8' });
+  t.is(metrics.status, 0, metrics.stdout + metrics.stderr);
+});
+
+/** What its API answers; undefined while it does not. */
+async function query(at: string, path: string): Promise<unknown> {
+  try {
+    return (JSON.parse((await ask(at, path)).text) as { readonly data?: unknown }).data;
+  } catch {
+    return undefined;
+  }
+}
+
+async function startPrometheus(t: ExecutionContext, targets: readonly string[]): Promise<string> {
+  const directory = mkdtempSync(join(tmpdir(), 'farkv-prometheus-'));
+  const config = join(directory, 'prometheus.yml');
+  const scrape = { job_name: 'farkv', static_configs: [{ targets }] };
+  // JSON is YAML.
+  writeFileSync(
+    config,
+    JSON.stringify({
+      global: { scrape_interval: '1s', evaluation_interval: '1s' },
+      rule_files: [RULES],
+      scrape_configs: [scrape],
+    }),
+  );
+  const [port = 0] = await freePorts(1);
+  const at = `127.0.0.1:${port}`;
+  const child = spawn(
+    'prometheus',
+    [
+      `--config.file=${config}`,
+      `--storage.tsdb.path=${join(directory, 'data')}`,
+      `--web.listen-address=${at}`,
+      '--log.level=warn',
+    ],
+    { stdio: ['ignore', 'ignore', 'inherit'] },
+  );
+  t.teardown(async () => {
+    child.kill();
+    if (child.exitCode === null) await once(child, 'exit');
+    rmSync(directory, { recursive: true, force: true });
+  });
+  return at;
+}
+
+interface Target {
+  readonly health: string;
+  readonly lastError: string;
+}
+interface Alert {
+  readonly state: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+withPrometheus(
+  `a real Prometheus scrapes three servers, and an alert fires when one is killed (${where})`,
+  async (t) => {
+    const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: HTTP });
+    const client = await connect({ servers: cluster.addresses, timeoutMs: 240_000 });
+    t.teardown(() => client.close());
+    await client.put('a key', 'a value');
+    const addresses = [0, 1, 2].map((i) => cluster.server(i).readyLine?.http[0] ?? '');
+    const at = await startPrometheus(t, addresses);
+    const targets = async (): Promise<readonly Target[]> => {
+      const data = (await query(at, '/api/v1/targets')) as { readonly activeTargets?: readonly Target[] } | undefined;
+      return data?.activeTargets ?? [];
+    };
+    let seen: readonly Target[] = [];
+    while (seen.filter(({ health }) => health === 'up').length < 3) {
+      t.deepEqual(
+        seen.map(({ lastError }) => lastError).filter((error) => error !== ''),
+        [],
+        'what it reads is whole',
+      );
+      await sleep(100);
+      seen = await targets();
+    }
+    const firing = async (): Promise<readonly Alert[]> => {
+      const data = (await query(at, '/api/v1/alerts')) as { readonly alerts?: readonly Alert[] } | undefined;
+      return (data?.alerts ?? []).filter(({ state }) => state === 'firing');
+    };
+    t.deepEqual(await firing(), []);
+    const puts = (await query(
+      at,
+      `/api/v1/query?query=${encodeURIComponent('sum(farkv_ops_total{op="put",code="ok"})')}`,
+    )) as { readonly result: readonly { readonly value: readonly [number, string] }[] };
+    t.is(puts.result[0]?.value[1], '1');
+    await cluster.server(2).kill();
+    let alert: Alert | undefined;
+    while (alert === undefined) {
+      await sleep(100);
+      alert = (await firing()).find(({ labels }) => labels.alertname === 'FarkvServerSilent');
+    }
+    t.is(alert.labels.peer, 's3');
+    t.is(alert.annotations.command, 'farkv status; start s3 again, with its --data-dir');
+  },
+);

@@ -51,11 +51,13 @@ static bool make_file(wal_make *m, const char *spare) {
     char name[WAL_NAME_MAX], source[WAL_NAME_MAX];
     if (m->source) {
         wal_file_name(source, m->of.thread, m->source);
+        /* mutation: log/reuse-unsynced */
         if (!rename_file(m, source, spare) || !sync_directory(m) || !open_file(m, spare, DISK_WRITE)) return false;
     } else if (!open_file(m, spare, DISK_CREATE) || !write_zeros(m, spare)) {
         return false;
     }
     wal_file_name(name, m->of.thread, m->file->number);
+    /* mutation: log/head-unsynced */
     return write_head(m, spare) && disk_job_did(&m->base, "sync", spare, d->sync(d, m->file->handle)) &&
            rename_file(m, spare, name);
 }
@@ -66,7 +68,7 @@ static void make_or_give_up(wal_make *m) {
     char spare[WAL_NAME_MAX];
     snprintf(spare, sizeof spare, "%u-spare", m->of.thread);
     if (make_file(m, spare)) {
-        sync_directory(m);
+        sync_directory(m); /* mutation: log/name-unsynced */
         return;
     }
     int error = m->base.failure.error;

@@ -29,6 +29,7 @@ static void write_on_disk(job *j) {
     wal_seal_batch(x->buffer.base, &x->head);
     uint64_t began = fkv_now_ns();
     int e = d->write(d, x->handle, x->at, x->buffer.base, wal_whole_blocks(x->head.bytes));
+    /* mutation: log/batch-unsynced, log/sync-unchecked */
     if (disk_job_did(&x->base, "write", name, e)) disk_job_did(&x->base, "sync", name, d->sync(d, x->handle));
     x->took_ns = fkv_now_ns() - began;
     disk_job_home(&x->base, written);
@@ -179,7 +180,7 @@ int wal_open(wal *w, const wal_config *c, wal_found *found, disk_failure *why) {
     empty(&w->filling);
     empty(&w->other);
     if (!w->filling.base || !w->other.base) disk_failed(why, "memory", "buffers", -ENOMEM);
-    if (why->error || !sync_found(w, why)) {
+    if (why->error || !sync_found(w, why)) { /* mutation: log/replayed-unsynced */
         wal_free(w);
         return why->error;
     }

@@ -268,6 +268,7 @@ void verbs_break(verbs_conn *c, fab_wc_status first, fab_wc_status reason) {
         destroy_qp(c);
     }
     uint32_t oldest = c->sq_tail; /* of which somebody hears: a SEND has no completion */
+    /* mutation: verbs/unanswered-ended-as-other */
     while (oldest != c->sq_head && c->sq[oldest % VERBS_SQ].kind != VERBS_SQ_READ) oldest++;
     if (first != FAB_SUCCESS && oldest != c->sq_head) c->sq[oldest % VERBS_SQ].status = first;
     verbs_pop(c, true);

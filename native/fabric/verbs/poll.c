@@ -227,7 +227,7 @@ void verbs_timeouts(verbs_cq *cq) {
             continue;
         }
         if (c->signaled_pending == 0) continue;
-        see(c, now);
+        see(c, now); /* mutation: verbs/posted-unnoted */
         uint32_t i = c->sq_tail;
         while (i != c->sq_head && (!c->sq[i % VERBS_SQ].signaled || c->sq[i % VERBS_SQ].done)) i++;
         if (i != c->sq_head && c->sq[i % VERBS_SQ].seen_ns && now - c->sq[i % VERBS_SQ].seen_ns > limit)

@@ -40,6 +40,9 @@ export const mutations = rows('replication', {
     without('lease_until_ns'),
     handover('it_is_told_when_every_lease_is_over_and_the_heir_has_all'),
   ],
-  'handed-over-to-lacking': [without('s->held == 0'), handover('it_is_not_told_while_the_heir_lacks_a_change')],
-  'late-undone': [without('replicated'), by('failover_seeds')('nothing_that_was_answered_or_read_is_lost')],
+  'handed-over-to-lacking': [always(), handover('it_is_not_told_while_the_heir_lacks_a_change')],
+  'late-undone': [
+    instead('late && !o->replicated', 'late || fkv_now_ns() >= shard_right(w, o->shard)'),
+    by('failover_seeds')('nothing_that_was_answered_or_read_is_lost'),
+  ],
 });

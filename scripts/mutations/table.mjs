@@ -7,6 +7,7 @@ const reader = by('table_reader');
 const table = by('table');
 const moving = by('table_moving');
 const merge = by('table_merge');
+const growth = by('table_growth');
 
 export const mutations = rows('table', {
   'pending-first': [drop(), order('a_new_extent_is_pending_before_anything_else_of_it_changes')],
@@ -19,6 +20,8 @@ export const mutations = rows('table', {
   'reader-lengths': [always('all <= bytes'), reader('lengths_that_do_not_fit_are_refused_before_they_are_followed')],
   'reader-tag': [without('h.tag'), reader('an_extent_that_is_not_live_or_of_another_segment_or_key_is_refused')],
   quarantine: [drop(), table('a_freed_extent_keeps_its_bytes_until_the_quarantine_has_passed')],
+  'split-quarantine': [drop(), growth('a_reader_that_holds_an_old_header_never_misses_a_key')],
+  'chain-quarantine': [drop(), moving('a_reader_finds_what_the_shortening_of_a_chain_moves')],
   'aborted-insert': [
     instead('table_quarantine_aborted', 'table_quarantine_unplace(t, fkv_slot_class(word)), table_heap_give'),
     moving('an_aborted_insert_whose_slot_moved_does_not_meet_its_copy'),

@@ -4,7 +4,7 @@
  * does not apply.
  */
 
-const OPENING = ['(', '[', '{', '${'];
+const OPENING = ['(', '[', '{'];
 const CLOSING = [')', ']', '}'];
 
 /** The token that closes what `tokens[i]` opens. */

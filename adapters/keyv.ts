@@ -89,7 +89,7 @@ export class KeyvFarkv extends EventEmitter implements KeyvStoreAdapter {
 
   /** Deletes what the namespace has; without a namespace, what the prefix has. */
   async clear(): Promise<void> {
-    if (this.#assigned.size > 1) throw severalNamespaces('clear');
+    if (this.#assigned.size > 1) throw severalNamespaces('clear'); // mutation: adapters/clears-other-namespaces
     await this.#keys.clear(within(this.namespace));
   }
 

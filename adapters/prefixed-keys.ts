@@ -88,6 +88,7 @@ export class PrefixedKeys<In, Out = In> {
     if (Buffer.byteLength(prefix) > KEY_MAX) return; // no key begins with it
     let cursor: string | undefined;
     do {
+      // mutation: adapters/clears-other-prefixes
       const page = await kv.scanPage({ batch: PAGE, prefix, ...(cursor === undefined ? {} : { cursor }) });
       if (page.entries.length > 0) yield page.entries;
       ({ cursor } = page);

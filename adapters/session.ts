@@ -90,6 +90,7 @@ export function sessionStore(host: SessionHost, source: Source, options: Session
     if (entry === undefined) return;
     const ttl = left(session);
     const json = JSON.stringify({ ...parse(entry.value), cookie: session.cookie });
+    // mutation: adapters/touch-overwrites
     if (ttl > 0) await kv.compareAndSwap(keys.key(id), entry.version, json, { ttlMs: null, ...writeOptions(ttl) });
     else await kv.compareAndDelete(keys.key(id), entry.version);
   };

@@ -198,6 +198,6 @@ function owned(handed: Handed): Handed {
   if (handed.owned) return handed;
   handed.owned = true;
   handed.keys = handed.keys.map(ownKey);
-  handed.values = handed.values.map((value) => Buffer.from(value));
+  handed.values = handed.values.map((value) => Buffer.from(value)); // mutation: client/values-of-the-caller
   return handed;
 }

@@ -240,6 +240,7 @@ export class BatchReads {
     const { keys, limits } = call;
     const since = this.#operations.clock;
     // Of the first piece the caller may use its memory again once the call has returned.
+    // mutation: client/keys-of-the-caller
     for (let i = call.next; i < Math.min(keys.length, CHUNK); i++) keys[i] = ownKey(keys[i] ?? '');
     try {
       for (let lack = first; lack !== 'nothing'; lack = this.#advance(call)) {

@@ -38,7 +38,7 @@ export const bufferCodec: Codec<BufferValue, Buffer> = {
   name: 'buffer',
   encode: (value: unknown) => {
     if (typeof value === 'string') {
-      checkText(value, 'the value');
+      checkText(value, 'the value'); // mutation: client/half-pair
       return Buffer.from(value);
     }
     if (types.isUint8Array(value)) return value;
@@ -138,6 +138,7 @@ function codecText(id: number, name = NAMES[id]): string {
 
 /** decode, after a look at which codec wrote the value. */
 export function decodeWith<In, Out>(codec: Codec<In, Out>, bytes: Buffer, written: number): Out {
+  // mutation: client/another-codec
   if (written !== codec.id && codec.id !== bufferCodec.id) {
     throw new FarkvError(
       'ERR_CODEC',

@@ -40,6 +40,7 @@ export function offsetIn(written: number, words: Uint32Array, at: number): numbe
   const offset = words[at + OFFSET] ?? NO_VALUE;
   if (offset === NO_VALUE) return NO_VALUE;
   const end = offset + (words[at + BYTES] ?? 0);
+  // mutation: client/unwritten-bytes
   if (end > written)
     throw new FarkvError('ERR_INTERNAL', `a value of bytes ${offset} to ${end}, where ${written} were written`);
   return offset;
@@ -127,6 +128,7 @@ export class DrainCursor implements Completion {
       return own;
     }
     const value = valueIn(this.#rest, this.#written, this.words, this.at);
+    // mutation: client/drained-given-back
     if (keep && value !== undefined) this.#slab.hold(value.byteOffset - this.#slab.memory.byteOffset + value.length);
     return value;
   }

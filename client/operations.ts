@@ -223,7 +223,7 @@ export class Operations implements Places {
     const bytes = slab.memory.subarray(offset, offset + length);
     // Before it is decoded: a codec may call the client.
     if (!reader.copies) {
-      slab.hold(offset + length);
+      slab.hold(offset + length); // mutation: client/decoded-given-back
       return reader.read(bytes, this.#native.info, 0);
     }
     slab.lend(offset + length);

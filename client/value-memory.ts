@@ -65,7 +65,7 @@ export class Slab {
 
   /** What was lent from `from` on may be written again, but for what was held meanwhile and lies before it. */
   giveBack(from: number): void {
-    const next = Math.max(from, this.#held);
+    const next = Math.max(from, this.#held); // mutation: client/held-given-back
     if (!(next <= this.#used)) throw broken(`bytes from ${from} on were given back, of which ${this.#used} are in use`);
     if (POISONED) this.memory.fill(POISON, next, this.#used);
     this.#used = next;

@@ -99,7 +99,7 @@ export function checkServer(host: string, certificate: PeerCertificate, expected
   const fits =
     name?.role === 'peer' &&
     (cluster === undefined || name.cluster === cluster) &&
-    (id === undefined || name.name === id || name.name === ANY_SERVER);
+    (id === undefined || name.name === id || name.name === ANY_SERVER); // mutation: credentials/server-as-another
   if (fits) return undefined;
   const wanted = `a server${id === undefined ? '' : ` ${id}`}${cluster === undefined ? '' : ` of cluster ${cluster}`}`;
   return Object.assign(new Error(`the certificate is one of ${uris.join(', ')}, not of ${wanted}`), {

@@ -13,7 +13,8 @@ export function privateTemporaryDirectory(): string {
   const uid = process.getuid?.() ?? 0;
   const path = join(tmpdir(), `farkv-${uid}`);
   makeDirectory(path);
-  const s = lstatSync(path);
+  const s = lstatSync(path); // mutation: hostile/link-of-another
+  // mutation: hostile/open-temporary-directory
   if (!s.isDirectory() || s.uid !== uid || (s.mode & 0o077) !== 0)
     throw new FarkvError(
       'ERR_DATA_DIR',

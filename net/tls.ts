@@ -87,7 +87,7 @@ export function dialerTls(host: string, { ca, cert, key, servername }: Trust, id
   const byRole = ca !== undefined && servername === undefined;
   const expected = { byRole, ...(cluster === undefined ? {} : { cluster }), ...(id === undefined ? {} : { id }) };
   return {
-    ...TLS_ONLY,
+    ...TLS_ONLY, // mutation: control/any-certificate
     ...(cert === undefined ? {} : { cert }),
     ...(key === undefined ? {} : { key }),
     ...(ca === undefined ? {} : { ca: typeof ca === 'string' || types.isUint8Array(ca) ? ca : [...ca] }),

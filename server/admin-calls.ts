@@ -85,6 +85,7 @@ export async function answerJoin(context: AdminContext, id: string, args: unknow
   const there = (): boolean => context.driver.state.servers.some((s) => s.id === id && s.instance === instance);
   if (context.driver.state.clusterId === '') throw new FarkvError('ERR_NO_LEADER', 'the cluster is not made yet');
   if (!there()) {
+    // mutation: access/join-without-token
     if (context.joinTokens && token === undefined)
       throw new FarkvError(
         'ERR_UNAUTHORIZED',

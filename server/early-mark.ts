@@ -49,7 +49,7 @@ export class EarlyMark {
 
   /** `isSynced`: the disk has all that was acknowledged. */
   ended(isSynced: boolean): void {
-    if (isSynced && this.#isTold) this.#remove();
+    if (isSynced && this.#isTold) this.#remove(); // mutation: marked/mark-before-told, marked/mark-after-failure
   }
 
   /** Should it come back after a loss of power, copies are marked in vain. */

@@ -485,7 +485,7 @@ export class FarkvNode {
     const { id, memoryBytes, zone, syncMs } = this.#settings;
     const early = this.#values?.early;
     const isAll = isAllFound(driver.state, id, this.#found);
-    early?.begins(syncMs);
+    early?.begins(syncMs); // mutation: marked/unmarked-early-answers
     const options: JoinMembersOptions = {
       member: {
         id,

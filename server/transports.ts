@@ -29,6 +29,7 @@ export function availableTransports(settings: ServerSettings, built: readonly Pr
 type Bound = DataPlaneOptions['listen'][number];
 
 /** Whether tcp's data is encrypted: as soon as the control port is, unless --insecure-data. */
+// mutation: encryption/data-in-the-clear
 const encrypts = (settings: ServerSettings): boolean => settings.tls !== undefined && !settings.insecureData;
 
 /**

@@ -468,6 +468,7 @@ export function decodeProposal(bytes: Uint8Array, known = FORMAT_NEWEST): Propos
   const format = uint()(value.format, 'entry.format');
   const command = fields(value.command, 'entry.command');
   const kind = command.t;
+  // mutation: metadata/later-entry
   if (format > known || (typeof kind === 'string' && !isKind(kind)))
     throw laterVersion('an entry', format, known, typeof kind === 'string' ? kind.slice(0, 40) : 'unknown');
   if (format === 0 || !isKind(kind)) throw new FarkvError('ERR_PROTOCOL', 'malformed metadata entry');

@@ -125,8 +125,8 @@ export function bestHeir(
   const draining = drainingIn(state);
   const cost = (c: Copy): number => (c.state === 'eligible' ? 512 : 0) + (draining.has(c.member) ? 256 : 0) + c.rank;
   return set.copies
-    .filter((c): c is Copy & { readonly id: string } => mayCome(state, c) && c.id !== undefined && isUsable(c.member))
-    .filter((c) => mayLead(set, c))
+    .filter((c): c is Copy & { readonly id: string } => mayCome(state, c) && c.id !== undefined && isUsable(c.member)) // mutation: recovered/absent-given
+    .filter((c) => mayLead(set, c)) // mutation: marked/leader-gives-to-marked
     .sort((a, b) => away(a, b) || cost(a) - cost(b) || (a.member < b.member ? -1 : 1))[0];
 }
 
@@ -135,7 +135,7 @@ function away(a: Copy, b: Copy): number {
   const states = Number(a.state === 'eligible') - Number(b.state === 'eligible');
   if (states !== 0 || (x === undefined && y === undefined)) return states;
   if (x === undefined || y === undefined) return x === undefined ? -1 : 1;
-  return y.epoch - x.epoch || y.lsn - x.lsn;
+  return y.epoch - x.epoch || y.lsn - x.lsn; // mutation: recovered/earlier-epoch-leads
 }
 
 /** A copy with a longer log may come back any moment. Any whole one is safe; with that one nothing is copied anew. */
@@ -177,6 +177,7 @@ function superfluous(look: Look, s: Shard, set: CopySet, crowd: Crowd): Copy | u
   const isServed = s.owner !== undefined && isAlive(look, s.owner);
   const gone = joins.find(
     (c) =>
+      // mutation: lost/joining-removed
       isServed &&
       (draining.has(c.member) || nowMs >= absences.endMs(c.member, REJOIN_MS) || absences.isStuck(s.shard, c, nowMs)),
   );
@@ -372,5 +373,5 @@ export function taker(
   const policy = policyOf(state, shard);
   if (heir !== undefined || policy.level === 'cache') return heir ?? 'empty';
   const allDead = set.copies.every((c) => !isWhole(c) || leases.dead(c.member, nowMs));
-  return allDead && policy.onLoss === 'empty' ? 'empty' : undefined;
+  return allDead && policy.onLoss === 'empty' ? 'empty' : undefined; // mutation: copies/emptied-while-it-may-return
 }

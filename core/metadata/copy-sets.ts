@@ -67,6 +67,7 @@ export function isMarked(copy: Copy): boolean {
 export function mayLead({ copies }: Pick<CopySet, 'copies'>, heir: Copy): boolean {
   const has = heir.recovered;
   if (has === undefined || !isMarked(heir)) return true;
+  // mutation: marked/shorter-leads
   return copies.every((c) => !isWhole(c) || (isMarked(c) && c.recovered !== undefined && !isLonger(c.recovered, has)));
 }
 
@@ -78,6 +79,7 @@ function isLonger({ epoch, lsn }: Barrier, has: Barrier): boolean {
 /** Whether a copy has all that another one may come back with. */
 export function hasAsMuch(copy: Copy, other: Copy): boolean {
   if (!isMarked(copy) || copy.recovered === undefined) return true;
+  // mutation: marked/longest-forgotten
   return isMarked(other) && other.recovered !== undefined && !isLonger(other.recovered, copy.recovered);
 }
 
@@ -106,7 +108,9 @@ export function mayGo(
 ): boolean {
   const others = copies.filter((one) => one !== copy);
   if (copy.state === 'joining') return true;
+  // mutation: copies/last-copy-damaged
   if (isDamaged) return others.some((one) => isWhole(one) && (isMarked(copy) || !isMarked(one)));
+  // mutation: marked/removed-by-another
   return level !== 'durable' && copy.state === 'in-sync' && owner !== undefined && inSync(others) >= minInSync;
 }
 
@@ -137,7 +141,7 @@ export function inSync(copies: readonly Copy[]): number {
 export function revised(set: CopySet, copies: readonly Copy[], { minInSync }: Policy, barrier = set.barrier): CopySet {
   const enough = inSync(copies) >= minInSync;
   return {
-    config: set.config + 1,
+    config: set.config + 1, // mutation: copies/same-config
     ...(barrier === undefined ? {} : { barrier }),
     ...(set.handed === undefined ? {} : { handed: set.handed }),
     ...(set.failed === undefined ? {} : { failed: set.failed }),
@@ -166,7 +170,7 @@ export function emptied(set: CopySet): CopySet {
 
 /** What they have is not of the contents that come: without its id a copy cannot go on. */
 export function beginAnew(joining: readonly Copy[]): Copy[] {
-  return joining.map(({ id: _id, renounced: _renounced, ...copy }) => copy);
+  return joining.map(({ id: _id, renounced: _renounced, ...copy }) => copy); // mutation: copies/joining-keeps-its-id
 }
 
 /**
@@ -215,7 +219,7 @@ export function isUnassigned(state: MetadataState, s: Shard): boolean {
   if (s.owner !== undefined) return false;
   const set = state.copySets?.[s.shard];
   if (set === undefined || s.epoch === 0) return true;
-  return !set.copies.some(isWhole) && !waitsOnLoss(policyOf(state, s.shard));
+  return !set.copies.some(isWhole) && !waitsOnLoss(policyOf(state, s.shard)); // mutation: copies/waiting-assigned-empty
 }
 
 /**

@@ -23,5 +23,5 @@ export function bare(address: string): string {
 /** As the native side is to connect to it. undefined: nobody has said that it may be in the clear, and it would be. */
 export function addressToUse(address: string, secure: boolean): string | undefined {
   if (address.startsWith(CLEAR)) return bare(address);
-  return isEncrypted(address) || !secure ? address : undefined;
+  return isEncrypted(address) || !secure ? address : undefined; // mutation: encryption/any-port-in-the-clear
 }

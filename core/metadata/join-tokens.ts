@@ -32,6 +32,7 @@ export function isKnown({ joinTokens = [] }: Pick<MetadataState, 'joinTokens'>, 
 export function tokensAfter(state: MetadataState, { token, atMs = 0 }: ServerAdd): readonly JoinToken[] | undefined {
   const all = state.joinTokens ?? [];
   if (token === undefined) return all;
-  const left = valid(all, atMs);
+  const left = valid(all, atMs); // mutation: access/join-token-expired
+  // mutation: access/join-token-twice, access/join-token-unknown
   return left.some((one) => one.hash === token) ? left.filter((one) => one.hash !== token) : undefined;
 }

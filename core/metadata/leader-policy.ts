@@ -77,6 +77,7 @@ export function nextOwners(
   const { shards, mapEpoch } = state;
   if (keepersOf(state).length === 0 || !shards.some((s) => isUnassigned(state, s))) return undefined;
   const isVacant = shards.some((s) => s.owner === undefined && s.epoch > 0);
+  // mutation: copies/given-while-relied-on
   if (isVacant && (leases === undefined || nowMs < leases.earlierStartsOverAt())) return undefined;
   return { t: 'assign-shards', mapEpoch };
 }

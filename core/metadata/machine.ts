@@ -150,6 +150,7 @@ export class MetadataMachine {
   #read(bytes: Uint8Array): { readonly saved: Saved; readonly proposers: ReturnType<typeof checkProposers> } {
     const value = fields(decodeValue(bytes, STATE_LIMITS), 'snapshot');
     const format = uint()(value.format, 'snapshot.format');
+    // mutation: metadata/later-snapshot
     if (format > this.#known) throw laterVersion('a snapshot', format, this.#known);
     const saved = checkSaved(value.state, 'snapshot.state');
     if (saved.formatVersion !== format)

@@ -43,6 +43,7 @@ export interface Named {
 /** The shard that a command names; undefined: the command was made for another epoch or config of it. */
 export function named(state: MetadataState, c: ShardName): Named | undefined {
   const [shard, set] = [state.shards[c.shard], state.copySets?.[c.shard]];
+  // mutation: copies/earlier-config
   return shard?.epoch === c.epoch && set?.config === c.config ? { shard, set } : undefined;
 }
 
@@ -123,10 +124,12 @@ export function copyInSync(state: MetadataState, c: CopiesInSync): Reduced {
   const present = copies.find((copy) => copy.member === c.member && copy.start === c.start);
   if (present === undefined) return refused('ERR_BUSY', `${c.member} is to have no copy of shard ${c.shard}`);
   if (present.state === 'in-sync') return refused('ERR_BUSY', `the copy of ${c.member} is in sync already`);
+  // mutation: marked/marked-in-sync
   if (isMarked(present)) return refused('ERR_BUSY', `the copy of ${c.member} may lack what it has acknowledged`);
   const isTaken = copies.some((copy) => copy !== present && copy.id === c.copy);
   if (isTaken || (present.id !== undefined && present.id !== c.copy))
     return refused('ERR_CONFIG', `copy ${c.copy} of shard ${c.shard} is another one`);
+  // mutation: lost/given-up-in-sync
   if (isRenounced(present)) return refused('ERR_BUSY', `${c.member} has given up its copy, and makes it anew`);
   const copy: Copy = { ...present, id: c.copy, worker: c.worker, state: 'in-sync' };
   const set = revised(
@@ -194,8 +197,8 @@ function freed(state: MetadataState, at: Named, removed: RemovedCopy): CopySet |
  * before its server ended.
  */
 function stateAfter(copy: Copy, isWhole: boolean, tooFew: boolean): 'joining' | 'eligible' | 'gone' {
-  if (copy.state !== 'in-sync' || isMarked(copy)) return 'gone';
-  return isWhole && tooFew ? 'eligible' : 'joining';
+  if (copy.state !== 'in-sync' || isMarked(copy)) return 'gone'; // mutation: copies/joining-becomes-eligible
+  return isWhole && tooFew ? 'eligible' : 'joining'; // mutation: copies/half-a-copy-eligible
 }
 
 function without(state: MetadataState, at: Named, removed: RemovedCopy, by: ByOwner): CopySet | undefined {

@@ -53,12 +53,15 @@ function leftOf(
   if (present?.id === undefined) return undefined;
   if (present.id === recovered?.copy) {
     const { worker, epoch, lsn } = recovered;
+    // mutation: marked/mark-forgotten
     const early = recovered.early === true || isMarked(present) ? ({ early: true } as const) : undefined;
-    if (early !== undefined && !isWhole(present)) return undefined;
+    if (early !== undefined && !isWhole(present)) return undefined; // mutation: marked/joining-goes-on
     return { ...present, start: incarnation, worker, recovered: { epoch, lsn, ...early } };
   }
   const policy = policyOf(state, shard);
+  // mutation: marked/unmarked-forgotten
   const others = copies.some((c) => c !== present && mayCome(state, c) && hasAsMuch(c, present));
+  // mutation: recovered/unread-forgotten
   return policy.level === 'durable' && waitsOnLoss(policy) && isWhole(present) && !others ? present : undefined;
 }
 
@@ -82,6 +85,7 @@ export function restarted(
   const left = (set?.copies ?? []).flatMap((c) => (c.member !== id ? [c] : own === undefined ? [] : [own]));
   if (s.owner === id) {
     if (set === undefined || givenTo !== undefined)
+      // mutation: metadata/released-comes-back
       return { shard: closed(s, givenTo ?? id), ...(set === undefined ? {} : { set: emptied(set) }) };
     const policy = policyOf(state, s.shard);
     const isLost = set.copies.some(isWhole);
@@ -92,7 +96,7 @@ export function restarted(
         set: revised(set, inherited({ ...set, copies: left }, own, undefined), policy),
       };
     const isKept = left.some(isWhole);
-    const owner = isKept || (isLost && waitsOnLoss(policy)) ? undefined : id;
+    const owner = isKept || (isLost && waitsOnLoss(policy)) ? undefined : id; // mutation: copies/restarted-owner-empty
     // What was opened empty and never served is opened anew.
     const others = left.filter((c) => c.member !== id);
     // Where the shard waits, a copy that joins may be all that is left of it: it keeps its id (shard-loss.ts).
@@ -123,7 +127,7 @@ export function takerOf(state: MetadataState, s: Shard, taken: TakenShard): Copy
   if (taken.copy !== undefined) return heirOf(state, at, taken.to, taken.copy) ?? 'nobody';
   const wasMoved = state.moves.some((m) => m.shard === s.shard && complete(m) && m.to === taken.to);
   const isLost = at.set.copies.some(isWhole) && !wasMoved;
-  return isLost && waitsOnLoss(policyOf(state, s.shard)) ? 'nobody' : undefined;
+  return isLost && waitsOnLoss(policyOf(state, s.shard)) ? 'nobody' : undefined; // mutation: copies/dead-owner-empty
 }
 
 export function giveShards(state: MetadataState, c: ShardsGiven): Reduced {
@@ -166,7 +170,7 @@ export function promoteShards(state: MetadataState, c: ShardsPromoted): Reduced 
     if (at === undefined || at.shard.owner === c.id || at.shard.epoch >= EPOCH_MAX || sets.has(promoted.shard))
       continue;
     const heir = heirOf(state, at, c.id, promoted.copy);
-    if (heir?.state !== 'in-sync') continue;
+    if (heir?.state !== 'in-sync') continue; // mutation: copies/eligible-promoted
     shards.push(openedBy(at.shard, heir, promoted.incarnation));
     sets.set(promoted.shard, promotedSet(state, at, heir, promoted));
   }
@@ -203,9 +207,11 @@ export function resetShard(state: MetadataState, c: ShardReset): Reduced {
   const start = state.members.get(c.to)?.incarnation ?? '';
   if (c.from !== undefined && c.from.start !== start)
     return refused('ERR_BUSY', `${c.to} has started again since: it has no copy of shard ${c.shard}`);
+  // mutation: lost/none-reset-to
   const isThere = set.copies.some((one) => one.member === c.to && one.id === c.from?.copy && !isRenounced(one));
   if (c.from !== undefined && !isThere)
     return refused('ERR_BUSY', `${c.to} has no such copy of shard ${c.shard} (any more)`);
+  // mutation: copies/reset-while-it-may-return
   const other = set.copies.find((copy) => isWhole(copy) && !c.lost.includes(copy.id ?? ''));
   if (other !== undefined)
     return refused(

@@ -63,6 +63,7 @@ export function removeServer(state: MetadataState, c: ServerRemove): Reduced {
   const owned = state.shards.filter((s) => s.owner === c.id).length;
   if (owned > 0) return refused('ERR_BUSY', `${c.id} owns ${owned} shards: farkv drain ${c.id} first`);
   const kept = (state.copySets ?? []).filter((set) => set.copies.some((copy) => copy.member === c.id && isWhole(copy)));
+  // mutation: copies/server-with-a-copy-removed
   if (kept.length > 0)
     return refused('ERR_BUSY', `${c.id} has copies of ${kept.length} shards: farkv drain ${c.id} first`);
   const voters = state.voters.filter((id) => id !== c.id);

@@ -150,6 +150,7 @@ function opened(state: MetadataState, c: ShardOpened): Reduced {
   if (state.members.get(c.owner)?.incarnation !== c.memberIncarnation)
     return refused('ERR_NOT_OWNER', `${c.owner} has started again since`);
   const given = state.moves.find(
+    // mutation: metadata/another-copy
     (m) => m.shard === c.shard && m.phase === 'released' && m.to === c.owner && m.copy === c.incarnation,
   );
   // Its last owner holds it until now, for the case that the copy is lost.

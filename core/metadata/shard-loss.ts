@@ -71,6 +71,7 @@ function hope(
       : `${place}: the copy of ${living.member} is ${living.state}, and that server has not been silent for longer than its lease`;
   if (owner !== undefined && !leases.dead(owner, nowMs)) return `${place}: ${owner} is about to serve it`;
   const endsMs = leases.earlierStartsOverAt() - nowMs;
+  // mutation: copies/reset-while-relied-on
   return owner === undefined && endsMs > 0
     ? `clients may still rely on the last owner of shard ${shard}: try again in ${Math.ceil(endsMs)} ms`
     : undefined;

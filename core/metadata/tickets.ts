@@ -49,6 +49,7 @@ export function revokeTickets(state: MetadataState, c: TicketsRevoke): Reduced {
     ...(c.client === undefined ? {} : { client: c.client }),
     ...(c.tenant === undefined ? {} : { tenant: c.tenant }),
     // Later than the one before, whatever the clocks say: tickets made since then are meant too.
+    // mutation: access/late-revocation, access/second-revocation
     beforeMs: Math.max(c.atMs + REVOKED_AHEAD_MS, ...rules.revoked.filter(isSame).map((r) => r.beforeMs + 1)),
   };
   return changed(state, { tickets: { ...rules, revoked: [...others, revocation] } });

@@ -55,7 +55,7 @@ export function replacement(look: VoterLook): Replacement | undefined {
   const dead = voters.find((id) => absences.silentMs(id, nowMs) >= replaceMs);
   if (dead === undefined) return undefined;
   const living = voters.filter(lives);
-  if (2 * living.length <= voters.length) return undefined;
+  if (2 * living.length <= voters.length) return undefined; // mutation: metadata/vote-without-majority
   const zoneOf = (id: string): string => state.members.get(id)?.zone ?? '';
   const crowd = (id: string): number => living.filter((one) => zoneOf(one) === zoneOf(id)).length;
   const [by] = learnersOf(state, caughtUp)

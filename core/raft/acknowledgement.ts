@@ -76,14 +76,14 @@ export function onSnapshotReply(raft: Raft, m: SnapshotReply): void {
 /** The leader's own disk holds more of the log than before. */
 export function ownLogIsDurable(raft: Raft): void {
   const own = raft.progress.get(raft.id);
-  if (own?.accepted(raft.durableIndex) === true) advanceCommit(raft);
+  if (own?.accepted(raft.durableIndex) === true) advanceCommit(raft); // mutation: raft/leader-counts-unsynced
 }
 
 /** Raises the commit index as far as the rule above allows. Whether it rose; the leader may have stepped down by it. */
 export function advanceCommit(raft: Raft): boolean {
   const { log } = raft;
   const held = quorumValue(raft.config, (id) => raft.progress.get(id)?.match ?? 0);
-  if (log.termAt(held) !== raft.term) return false;
+  if (log.termAt(held) !== raft.term) return false; // mutation: raft/old-term-committed
   const before = log.commit;
   if (!log.commitTo(held)) return false;
   for (let index = before + 1; index <= held; index++) raft.uncommittedBytes -= log.entryAt(index)?.data.length ?? 0;

@@ -82,7 +82,7 @@ export function campaign(raft: Raft, kind: 'pre-vote' | 'vote', transfer: boolea
     // Alone, it has won already.
     if (raft.role !== 'pre-candidate') return;
   } else {
-    raft.becomeCandidate();
+    raft.becomeCandidate(); // mutation: raft/own-vote-unsynced
   }
   const term = kind === 'pre-vote' ? raft.term + 1 : raft.term;
   const { lastIndex, lastTerm } = raft.log;
@@ -116,6 +116,7 @@ export function onVoteRequest(raft: Raft, m: VoteRequest): void {
   const preVote = m.type === 'pre-vote';
   const free = raft.vote === m.from || (raft.vote === 0 && raft.leader === 0) || (preVote && m.term > raft.term);
   // A learner grants votes too: the candidate may know of a configuration in which it is a voter before it does itself.
+  // mutation: raft/two-votes, raft/vote-for-a-shorter-log
   const granted = free && raft.log.isUpToDate(m.lastIndex, m.lastTerm);
   raft.send({
     type: preVote ? 'pre-vote-reply' : 'vote-reply',

@@ -42,7 +42,7 @@ export function onAppend(raft: Raft, m: Append): void {
     return;
   }
   raft.appended(done.appended, done.truncatedAt);
-  log.commitTo(Math.min(m.commit, done.lastNew));
+  log.commitTo(Math.min(m.commit, done.lastNew)); // mutation: raft/commits-beyond-sent
   accept(raft, m.from, done.lastNew);
 }
 

@@ -89,6 +89,7 @@ export class RaftLog {
 
   /** Whether a log that ends in (index, term) is at least as up to date as this one (Raft paper, section 5.4.1). */
   isUpToDate(index: number, term: number): boolean {
+    // mutation: raft/length-before-term
     return term > this.lastTerm || (term === this.lastTerm && index >= this.lastIndex);
   }
 
@@ -109,7 +110,7 @@ export class RaftLog {
   ):
     | { readonly lastNew: number; readonly appended: readonly Entry[]; readonly truncatedAt: number | undefined }
     | undefined {
-    if (this.termAt(prevIndex) !== prevTerm) return undefined;
+    if (this.termAt(prevIndex) !== prevTerm) return undefined; // mutation: raft/append-unmatched
     const lastNew = prevIndex + entries.length;
     const fresh = entries.findIndex((entry) => this.termAt(entry.index) !== entry.term);
     if (fresh < 0) return { lastNew, appended: [], truncatedAt: undefined };
@@ -204,6 +205,6 @@ export class RaftLog {
   #truncateFrom(index: number): void {
     const gone = this.#entries.splice(index - this.#baseIndex - 1);
     for (const entry of gone) this.#bytes -= entryBytes(entry);
-    if (this.#stable >= index) this.#stable = index - 1;
+    if (this.#stable >= index) this.#stable = index - 1; // mutation: raft/truncated-stable
   }
 }

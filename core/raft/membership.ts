@@ -32,7 +32,9 @@ export type ChangeRefusal = ProposalRefusal | ConfigChangeRefusal | 'term-not-co
 export function proposeChange(raft: Raft, change: ConfigChange): Proposed<ChangeRefusal> {
   const refusal = proposalRefusal(raft);
   if (refusal !== undefined) return { ok: false, reason: refusal };
+  // mutation: raft/config-before-own-term
   if (!committedInTerm(raft)) return { ok: false, reason: 'term-not-committed' };
+  // mutation: raft/two-config-changes
   if (raft.configIndex > raft.log.commit) return { ok: false, reason: 'change-in-progress' };
   const next = nextConfiguration(raft.config, change);
   if (!next.ok) return next;

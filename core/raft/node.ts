@@ -157,18 +157,19 @@ export class RaftNode {
       broadcastHeartbeat(raft);
       answerReads(raft);
     }
-    const hardState = { term: raft.term, vote: raft.vote, commit: log.commit };
+    const hardState = { term: raft.term, vote: raft.vote, commit: log.commit }; // mutation: raft/vote-not-stored
     const voted = hardState.term !== this.#persisted.term || hardState.vote !== this.#persisted.vote;
     const entries =
       log.lastIndex > log.stable && !raft.storageFull ? log.slice(log.stable + 1, log.lastIndex, Infinity) : [];
     const snapshot = this.#snapshotDue();
     const end = this.#committable();
+    // mutation: raft/acknowledged-unsynced
     const isEarly = ({ type }: RaftMessage): boolean => type === 'append' && !voted;
     const ready: Ready = {
       hardState: this.#hardStateChanged() ? hardState : undefined,
       snapshot,
       entries,
-      mustSync: voted || entries.length > 0 || snapshot !== undefined,
+      mustSync: voted || entries.length > 0 || snapshot !== undefined, // mutation: raft/vote-unsynced
       messages: raft.outbox.filter((message) => !isEarly(message)),
       early: raft.outbox.filter(isEarly),
       committed: end > log.applied ? log.slice(log.applied + 1, end, raft.options.maxCommittedBytes) : [],
@@ -211,6 +212,7 @@ export class RaftNode {
     this.#hardStatePersisted(ready.hardState);
     raft.storageFull = true;
     // Accepts that were made since then claim entries that did not get to the disk.
+    // mutation: raft/acknowledged-refused
     raft.outbox = raft.outbox.filter((message) => message.type !== 'append-accept');
     this.#applied(ready);
   }
@@ -230,6 +232,7 @@ export class RaftNode {
     const { log } = this.#raft;
     const index = this.#appliedIndex;
     if (index === 0 || index < log.baseIndex) return undefined;
+    // mutation: raft/snapshot-config
     return { index, term: present(log.termAt(index)), config: this.#raft.configAt(index) };
   }
 

@@ -52,7 +52,7 @@ export function checkPlausible(raft: Raft, m: RaftMessage): void {
 /** A term has one leader, which may be this member. */
 function checkLeader(raft: Raft, m: Append | Heartbeat | SnapshotChunk): void {
   if (m.term > raft.term) return;
-  plausible(raft.leader === 0 || raft.leader === m.from, 'a second leader in one term');
+  plausible(raft.leader === 0 || raft.leader === m.from, 'a second leader in one term'); // mutation: raft/second-leader
 }
 
 /** What is committed here is in every later leader's log too. */

@@ -30,13 +30,14 @@ export function majorityValue(voters: readonly number[], valueOf: (voter: number
     }
     scratch[at] = value;
   }
-  return present(scratch[n >> 1]);
+  return present(scratch[n >> 1]); // mutation: raft/half-a-majority
 }
 
 /**
  * The largest value that both halves of the configuration have reached. Infinity only when there are no voters at all.
  */
 export function quorumValue(config: Configuration, valueOf: (voter: number) => number): number {
+  // mutation: raft/joint-commit
   return Math.min(majorityValue(config.voters, valueOf), majorityValue(config.outgoing, valueOf));
 }
 
@@ -57,7 +58,7 @@ function majorityVote(voters: readonly number[], votes: ReadonlyMap<number, bool
 /** Votes of members that are no voters are not counted. */
 export function voteResult(config: Configuration, votes: ReadonlyMap<number, boolean>): VoteResult {
   const incoming = majorityVote(config.voters, votes);
-  const outgoing = majorityVote(config.outgoing, votes);
+  const outgoing = majorityVote(config.outgoing, votes); // mutation: raft/joint-election
   if (incoming === 'lost' || outgoing === 'lost') return 'lost';
   return incoming === 'won' && outgoing === 'won' ? 'won' : 'pending';
 }

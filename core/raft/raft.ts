@@ -171,6 +171,7 @@ export class Raft {
 
   /** Entries were appended to the log: configurations among them are in force now. */
   appended(entries: readonly Entry[], truncatedAt?: number): void {
+    // mutation: raft/truncated-config
     if (truncatedAt !== undefined) this.#configs = this.#configs.filter((at) => at.index < truncatedAt);
     this.#noteConfigs(entries);
   }

@@ -105,6 +105,7 @@ export function onReadIndexRequest(raft: Raft, m: ReadIndexRequest): void {
 }
 
 export function onReadIndexReply(raft: Raft, m: ReadIndexReply): void {
+  // mutation: raft/read-of-an-earlier-life
   if (m.from !== raft.leader || m.incarnation !== raft.options.incarnation) return;
   const asked = raft.reads.asked.get(m.request);
   if (asked === undefined) return;
@@ -118,6 +119,7 @@ export function committedInTerm(raft: Raft): boolean {
 }
 
 function enqueue(raft: Raft, read: Omit<LeaderRead, 'index' | 'round'>): void {
+  // mutation: raft/read-before-own-term
   if (committedInTerm(raft)) raft.reads.waiting.push({ ...read, index: raft.log.commit, round: raft.reads.round + 1 });
   else raft.reads.early.push(read);
 }
@@ -145,7 +147,7 @@ export function answerReads(raft: Raft): void {
   let done = 0;
   for (; done < reads.waiting.length; done++) {
     const read = present(reads.waiting[done]);
-    if (read.round > confirmed || read.round > reads.round) break;
+    if (read.round > confirmed || read.round > reads.round) break; // mutation: raft/read-unconfirmed
     if (read.incarnation === OWN) reads.states.push({ ctx: read.request, index: read.index });
     else
       raft.send({

@@ -163,6 +163,7 @@ function copying(c: Common, life: Backup, state: At<'copying'>, entry: Copy | un
   const source = sourceOf(c, life);
   if (entry === undefined && life.base) gone(c, life);
   else if (entry === undefined) clear(c, life, 'end');
+  // mutation: lost/named-discarded
   else if (source === undefined && life.named) renounce(c, life);
   else if (source === undefined) clear(c, life, life.base ? 'base' : 'again');
   else if (state.at === 'waiting') {
@@ -171,6 +172,7 @@ function copying(c: Common, life: Backup, state: At<'copying'>, entry: Copy | un
     state.at = 'copying';
     c.act({ do: 'note', note: { of: 'copy begins', shard, from: owner.id, base: life.base } });
     c.ask(life, { do: 'copy', shard, copy: incarnation, source, owner, base: life.base });
+    // mutation: shards/follows-unnamed
   } else if (state.at === 'telling' && life.named) {
     become(life, { is: 'joining' });
     c.ask(life, { do: 'follow', shard });
@@ -237,7 +239,7 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
     return;
   }
   // With the next epoch on its disk it would count as a longer log than one that has what it lacks.
-  if (isMarked(entry)) return;
+  if (isMarked(entry)) return; // mutation: marked/marked-follows
   if (entry.state === 'joining' && state.synced) {
     state.again = true;
     state.late = false;
@@ -290,10 +292,10 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
 function isLast(c: Common, { shard, epoch }: Backup, { owner: followed, orphan }: At<'following'>): boolean {
   const s = c.metadata.shards[shard];
   const owner = s === undefined ? undefined : memberOwning(c, s);
-  if (s === undefined || owner === undefined) return true;
+  if (s === undefined || owner === undefined) return true; // mutation: lost/vacant-discarded
   // That was said of the owner that it follows.
   const isSame = followed === undefined ? s.epoch === epoch : followed === ownerKey(s, owner);
-  return isSame && orphan !== undefined;
+  return isSame && orphan !== undefined; // mutation: lost/orphan-discarded
 }
 
 /** What ends for good, or is damaged or full, is waited for by nobody, as soon as it may go. */
@@ -302,7 +304,7 @@ function wantsOut(c: Common, { shard, damaged, full }: Backup, entry: Copy): boo
   const copies = c.metadata.copySets?.[shard]?.copies;
   if (s === undefined || copies === undefined) return false;
   if (!damaged && !full && !(c.leaving && !isDurable(c, shard))) return false;
-  return mayGo(s, copies, entry, policyOf(c.metadata, shard), damaged);
+  return mayGo(s, copies, entry, policyOf(c.metadata, shard), damaged); // mutation: shards/full-discarded
 }
 
 /** It goes on until the metadata has it no more. */
@@ -423,7 +425,7 @@ function renouncing(c: Common, life: Backup, state: At<'renouncing'>, entry: Cop
   else if (entry.state !== 'joining') follow(c, life);
   else if (!state.busy) {
     state.busy = true;
-    name(c, life, state.name, true);
+    name(c, life, state.name, true); // mutation: lost/given-up-counts
   }
 }
 
@@ -458,7 +460,7 @@ function notCopied(c: Common, life: Backup, failed: Failure, opened: boolean): v
 /** Its owner may know it, and wait for it. */
 function notFollowing(c: Common, life: Backup, failed: Failure): void {
   failedOnce(c, life, failed);
-  renounce(c, life);
+  renounce(c, life); // mutation: shards/followed-discarded
 }
 
 /** It is no copy, whatever the metadata has. */

@@ -107,7 +107,7 @@ function copying(c: Common, life: Coming, state: At<'copying'>): void {
     c.ask(life, { do: 'copy', shard, copy: incarnation, source, owner, base: false });
   } else if (state.at === 'telling' && (life.last || phaseOf(c, life) !== undefined)) {
     life.last = true;
-    become(life, { is: 'last' });
+    become(life, { is: 'last' }); // mutation: shards/complete-before-last
     c.ask(life, { do: 'finish', shard });
   } else if (state.at === 'telling' && !state.busy) {
     state.busy = true;
@@ -126,6 +126,7 @@ function copied(c: Common, life: Coming, state: At<'copied'>): void {
   else if (state.at === 'telling' && !state.busy) {
     state.busy = true;
     tell(c, life, 'copied');
+    // mutation: shards/used-before-given
   } else if (state.at === 'waiting' && isGiven(c, life)) c.given(life);
   else if (state.at === 'waiting' && !known) clear(c, life, 'end');
 }

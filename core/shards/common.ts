@@ -84,7 +84,7 @@ export function isGiven(c: Common, life: Life): boolean {
 /** The shard is this server's, and in this epoch. Another start of the server would have it in a later one. */
 export function isOwn(c: Common, life: Held): boolean {
   const s = c.metadata.shards[life.shard];
-  return (s?.owner === c.memberId && s.epoch === life.epoch) || isGiven(c, life);
+  return (s?.owner === c.memberId && s.epoch === life.epoch) || isGiven(c, life); // mutation: shards/epoch-over
 }
 
 /**

@@ -57,7 +57,7 @@ function configure(c: Common, life: Held, set: CopySet): void {
   const s = c.metadata.shards[shard];
   // What was opened empty is a copy of the set when the metadata has its regions.
   if (s === undefined || (copies.config === undefined && s.incarnation !== life.incarnation)) return;
-  if (copies.config !== undefined && copies.config >= set.config) return;
+  if (copies.config !== undefined && copies.config >= set.config) return; // mutation: shards/config-untold
   copies.config = set.config;
   const now = copiesNow(c, s, set);
   c.askFor(life, copies, { do: 'configure', shard, epoch, copies: now });
@@ -109,6 +109,7 @@ function mayAdvance(c: Common, life: Held, set: CopySet, state: Companion['state
 
 /** A copy that were added earlier could be promoted without the waits that its owner still has. */
 function mayRequire(c: Common, life: Held, set: CopySet): boolean {
+  // mutation: shards/required-while-relied-on
   return !isBeforeServing(life.state) || (c.leasesOver && isOwnNew(c, life, set));
 }
 

@@ -31,6 +31,7 @@ export function heirOf(c: Common, life: Held): Named | undefined {
   return set.copies
     .filter(
       (copy): copy is Named =>
+        // mutation: shards/joining-given
         copy.state === 'in-sync' &&
         copy.id !== undefined &&
         copy.member !== c.memberId &&
@@ -51,6 +52,7 @@ export function beginHandover(c: Common, life: Held, { member, id }: Named): voi
 /** The shard is this server's as before, by what it has applied. */
 export function handing(c: Common, life: Held, state: Handing): void {
   const set = ownSet(c, life);
+  // mutation: shards/handover-undecided
   if ((state.at !== 'asked' && state.at !== 'keeping') || set === undefined || set.config === state.config) return;
   state.at = 'resuming';
   c.ask(life, { do: 'serve', shard: life.shard });
@@ -94,9 +96,9 @@ export function handingDone(c: Common, life: Held, state: Handing, did: Asked['d
  */
 export function copyAfter(c: Common, life: Held): string | undefined {
   const { is } = life.state;
-  if (is !== 'serving' && is !== 'handing') return undefined;
+  if (is !== 'serving' && is !== 'handing') return undefined; // mutation: shards/deposed-discards
   const entry = c.metadata.copySets?.[life.shard]?.copies.find(
     (one) => one.member === c.memberId && one.start === c.memberIncarnation,
   );
-  return entry?.id ?? (isMissed(c, life) ? c.random64() : undefined);
+  return entry?.id ?? (isMissed(c, life) ? c.random64() : undefined); // mutation: rejoin/owner-discarded
 }

@@ -120,20 +120,23 @@ export function heldDone(c: Common, life: Held, did: Asked['do'], failed: Failur
 /** The metadata has the regions of this opening. */
 function isAnnounced(c: Common, { shard, incarnation }: Held): boolean {
   const s = c.metadata.shards[shard];
-  return s?.owner === c.memberId && s.incarnation === incarnation;
+  return s?.owner === c.memberId && s.incarnation === incarnation; // mutation: shards/served-unannounced
 }
 
 function announced(c: Common, life: Held, state: At<'announced'>): void {
   const { shard, epoch, incarnation } = life;
   if (state.busy) return;
   if (!isAnnounced(c, life)) c.ask(life, { do: 'announce', shard, epoch, incarnation });
+  // mutation: shards/served-alone, shards/served-under-old-leases
   else if (!c.leasesOver || isAlone(c, life, state)) return;
   else {
     const set = ownSet(c, life);
     c.mark();
     const isNew = set !== undefined && isOwnNew(c, life, set);
     // From when it counts it must come back.
+    // mutation: recovered/counts-before-disk
     if (isNew && !state.kept && isDurable(c, shard)) c.ask(life, { do: 'snapshot', shard });
+    // mutation: shards/served-uncounted
     else if (isNew) countOwn(c, life, set);
     else c.ask(life, { do: 'serve', shard });
   }
@@ -166,9 +169,11 @@ function sealed(c: Common, life: Held, state: At<'sealed'>): void {
   const { shard, epoch } = life;
   if (state.at === 'sealing' || state.at === 'unsealing') return;
   const move = moveFor(c, life, state.copy);
+  // mutation: shards/unsealed-while-copied
   if (move === undefined) {
     state.at = 'unsealing';
     c.ask(life, { do: 'seal', shard, copy: undefined });
+    // mutation: shards/paused-before-complete
   } else if (complete(move)) {
     become(life, { is: 'paused', copy: state.copy, to: state.to, at: 'pausing', telling: false });
     c.ask(life, { do: 'pause', shard });

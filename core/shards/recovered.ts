@@ -28,7 +28,7 @@ export function takeUp(c: Common, found: Found, begin: (life: Backup) => void): 
   const entry = c.metadata.copySets?.[shard]?.copies.find((one) => one.member === c.memberId && one.id === copy);
   if (!whole) {
     // The only copy is kept as it is: a later start may be able to read it.
-    if (entry === undefined) c.act({ do: 'discard', shard, copy });
+    if (entry === undefined) c.act({ do: 'discard', shard, copy }); // mutation: recovered/unread-discarded
     return;
   }
   const life = newBackup(shard, worker, memoryBytes);

@@ -382,7 +382,7 @@ export class Shards implements Common {
       const life = this.#lives.get(shard);
       if (life !== undefined) this.#advance(life);
     }
-    if (!isNamed(this)) return;
+    if (!isNamed(this)) return; // mutation: shards/opened-unnamed
     for (const one of this.#found.splice(0)) takeUp(this, one, (life) => this.#lives.set(life.shard, life));
     for (const move of this.#metadata.moves) this.#comes(move);
     const fresh = changed.filter((s) => s.owner === this.memberId && !this.#lives.has(s.shard));
@@ -403,7 +403,7 @@ export class Shards implements Common {
     // of them take together the data plane bounds.
     const each = Math.max(shardMemoryMin, Math.floor(memoryBytes / (this.#held() + shards.length)));
     for (const { shard, epoch, worker } of shards) {
-      if (this.#isLost(shard)) continue;
+      if (this.#isLost(shard)) continue; // mutation: shards/opened-empty
       if (moveOf(this.#metadata, shard)?.phase === 'released') this.act({ do: 'note', note: { of: 'empty', shard } });
       const life: Held = {
         kind: 'held',

@@ -79,6 +79,7 @@ static void count_hole(fkv_files *f, uint64_t bytes) { __atomic_fetch_add(&f->ho
 static uint64_t grain_of(size_t bytes) { return bytes % FKV_HUGE_PAGE == 0 ? FKV_HUGE_PAGE : SMALL_PAGE; }
 
 static bool takes(const fkv_file *f, uint64_t bytes) {
+    /* mutation: base/holes-of-before */
     return f->grain == grain_of(bytes) && !f->old && !__atomic_load_n(&f->closed, __ATOMIC_RELAXED);
 }
 
@@ -239,6 +240,7 @@ int fkv_files_take(fkv_files *f, size_t bytes, int flags, fkv_region *out, uint6
     if (e)
         *fresh -= fkv_files_give(out);
     else if (*fresh == 0)
+        /* mutation: base/not-zeroed */
         memset(out->base, 0, bytes); /* another region was here */
     return e;
 }

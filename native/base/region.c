@@ -71,7 +71,7 @@ static void *map_aligned(int fd, uint64_t offset, size_t bytes, int protection) 
 /* Values do not belong into core dumps. */
 void *fkv_region_map(int fd, uint64_t offset, size_t bytes, int protection) {
     void *at = map_aligned(fd, offset, bytes, protection);
-    if (at != MAP_FAILED) madvise(at, bytes, MADV_DONTDUMP);
+    if (at != MAP_FAILED) madvise(at, bytes, MADV_DONTDUMP); /* mutation: base/core-dumps */
     return at;
 }
 
@@ -126,7 +126,7 @@ static int make(const char *name, size_t bytes, int flags, fkv_pages pages, fkv_
         if (base == MAP_FAILED) e = -errno;
     }
     if (e == 0) e = fill(&(fkv_region){ .fd = fd, .base = base, .bytes = bytes }, flags, &pages);
-    if (e == 0 && fcntl(fd, F_ADD_SEALS, SEALS) != 0) e = -errno;
+    if (e == 0 && fcntl(fd, F_ADD_SEALS, SEALS) != 0) e = -errno; /* mutation: base/no-seal */
     if (e == 0 && pages == FKV_PAGES_RESERVED && !seals_hold(fd, bytes)) e = -EOPNOTSUPP;
     if (e) {
         if (base != MAP_FAILED) munmap(base, bytes);

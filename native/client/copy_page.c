@@ -42,6 +42,7 @@ void copy_got(void *ctx, lookup_get *g) {
         if (!append(c, &w->entry, w->key, lookup_value(g)) && c->failed == FKV_OK) c->failed = FKV_NO_MEMORY;
     } else if (r->status == FKV_NOT_FOUND) {
         w->entry.version = w->entry.expiry_ms = 0;
+        /* mutation: dataplane/ended-stays */
         if (!append(c, &w->entry, w->key, NULL) && c->failed == FKV_OK) c->failed = FKV_NO_MEMORY;
     } else if (r->status != FKV_OK && c->failed == FKV_OK) {
         c->failed = r->status;
@@ -169,6 +170,7 @@ fkv_status copy_take_page(shard_copy *c, uint64_t from, uint64_t to, uint32_t *e
         else
             s = want(c, &e, key, value);
     }
+    /* mutation: joins/records-before-last-page */
     if (s == FKV_OK) s = hand_over(c);
     if (s != FKV_OK) settle(c, 0); /* those under way name keys in the page */
     if (c->under_way == 0) {

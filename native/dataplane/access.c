@@ -35,6 +35,7 @@ static bool is_revoked(const access_rules *a, const fkv_ticket *t) {
 }
 
 bool access_good(const access_rules *a, const fkv_ticket *t, uint64_t wall_ms) {
+    /* mutation: access/expired-ticket, access/revoked-ticket, access/old-secret */
     return t->client && wall_ms < t->expires_ms && t->life_ms <= t->expires_ms && secret_of(a, t) && !is_revoked(a, t);
 }
 
@@ -56,7 +57,7 @@ bool access_key_of(void *ctx, const void *name, uint32_t bytes, uint8_t key[FAB_
     for (uint32_t i = 0; a && i < a->secrets && !good; i++) {
         fkv_ticket t;
         good = fkv_ticket_named(&a->secret[i].seed, name, &t) && (uint8_t)a->secret[i].number == t.secret &&
-               access_good(a, &t, fkv_wall_ms());
+               access_good(a, &t, fkv_wall_ms()); /* mutation: encryption/key-of-an-expired-ticket */
         if (!good) continue;
         fkv_seed k = fkv_ticket_key(&a->secret[i].seed, &t);
         memcpy(key, &k, FAB_KEY_BYTES);

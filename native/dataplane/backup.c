@@ -180,6 +180,7 @@ backup_result backup_led(backup *b, const fkv_peer_takeover *t) {
     if (t->epoch > b->place.epoch && b->place.committed > t->last) return backup_fails(b, FKV_BAD_REQUEST);
     if (!replica_follow(&b->place, t->epoch, t->last)) return BACKUP_ANEW;
     for (; prepared > b->place.prepared; prepared--) drop(b, prepared);
+    /* mutation: durable/backup-epoch-unlogged */
     if (b->shard->durable && b->place.epoch != before) durable_begins(b->shard);
     return BACKUP_TOOK;
 }
@@ -204,6 +205,7 @@ static fkv_status prepare(backup *b, const fkv_record *r, const uint8_t *key, co
     shard *s = b->shard;
     const worker *w = s->w;
     uint64_t hash = *hash_out = fkv_hash_key(&w->d->c.hash_seed, r->space, key, r->key_bytes), present;
+    /* mutation: links/keys-of-other-shards */
     if (fkv_range_shard(w->d->tenant[dataplane_tenant_of(w->d, s->number)].shards, hash) != s->number)
         return FKV_BAD_REQUEST;
     table_op op = { .kind = r->kind == FKV_RECORD_DELETE ? TABLE_DELETE : TABLE_PUT,
@@ -269,8 +271,9 @@ static backup_result take_bulk(backup *b, const fkv_record *r, backup_record *in
 static backup_result take(backup *b, const fkv_records *head, uint64_t lsn, const fkv_record *r, const uint8_t *key,
                           const uint8_t *value) {
     backup_hears(b, head->epoch, head->committed);
+    /* mutation: links/any-order */
     if (replica_arrives(&b->place, head->epoch, lsn) != REPLICA_NEXT) return BACKUP_ANEW;
-    if (!wire_record_whole(r, key, value)) return BACKUP_ANEW;
+    if (!wire_record_whole(r, key, value)) return BACKUP_ANEW; /* mutation: links/bytes-changed */
     if (lsn - b->applied > b->room && !ring_grows(b)) return backup_fails(b, FKV_NO_MEMORY);
     backup_record *into = at(b, lsn);
     if (r->kind == FKV_RECORD_BULK) return take_bulk(b, r, into);

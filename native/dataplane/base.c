@@ -18,7 +18,7 @@ enum { CHAINS_A_TURN = 32, CHAIN_ENTRIES = FKV_CHAIN_MAX * FKV_SLOTS };
 static void end_copy(shard *s) {
     backup *b = s->copy;
     if (!b) return;
-    backup_cuts_off(b, b->applied);
+    backup_cuts_off(b, b->applied); /* mutation: rejoin/prepared-in-base */
     backup_free(b);
     s->copy = NULL;
 }
@@ -50,7 +50,7 @@ void base_keep(job *j) {
                          (s->copy && s->copy->leads));
     fkv_status status = !s                                          ? command_none(c)
                         : is_busy                                   ? FKV_BUSY
-                        : s->copy && s->copy->failed == FKV_CORRUPT ? FKV_CORRUPT
+                        : s->copy && s->copy->failed == FKV_CORRUPT ? FKV_CORRUPT /* mutation: rejoin/damaged-base */
                                                                     : FKV_OK;
     if (status != FKV_OK) {
         command_done(c, status, NULL);
@@ -70,6 +70,7 @@ static uint64_t hash_of(const shard *s, uint16_t space, const uint8_t *key, uint
 }
 
 static bool is_same(const table_entry *here, const fkv_scan_entry *e) {
+    /* mutation: rejoin/another-version */
     return here->version == e->version && here->expiry_ms == e->expiry_ms && here->value_bytes == e->value_bytes &&
            here->user_flags == e->user_flags && here->codec == e->codec;
 }
@@ -107,7 +108,7 @@ static void look(void *ctx, const table_entry *e) {
     if (at < p->of.from || at >= p->of.to) return;
     if (p->same && bsearch(&e->version, p->of.version, p->same, sizeof e->version, by_version)) return;
     fkv_assert(l->count < CHAIN_ENTRIES);
-    l->entry[l->count++] = *e;
+    l->entry[l->count++] = *e; /* mutation: rejoin/deleted-stays */
 }
 
 static fkv_status sweep(shard *s, base_page *p) {

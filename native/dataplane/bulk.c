@@ -151,7 +151,7 @@ int bulk_announce_committed(feed *f, const peer_out *out, const fkv_record *r, c
         return bulk_announce(f, out, &p, *r, key, &announced);
     }
     fkv_peer_bulk m = { .op = FKV_PEER_FORGET, .shard = s->number, .epoch = s->replica.epoch, .version = r->version };
-    return out->send(out->ctx, &m, sizeof m);
+    return out->send(out->ctx, &m, sizeof m); /* mutation: bulk/not-withdrawn */
 }
 
 void bulk_pulled(feed *f, uint64_t version, fkv_status status) {

@@ -31,8 +31,9 @@ static fkv_status read_hello(const fab_wc *wc, fkv_hello *h, uint8_t *version) {
 /* The challenge is used up by the right answer only: its number can be guessed. */
 static fkv_status check_proof(worker *w, const fkv_hello *h, const uint8_t nonce[FKV_NONCE_BYTES]) {
     const fkv_ticket *t = &h->ticket;
+    /* mutation: access/no-proof */
     if (!access_proved(w->access, t, fkv_hello_head(h), nonce, h->proof)) return FKV_UNAUTHORIZED;
-    challenge_answered(&w->challenges, h->challenge);
+    challenge_answered(&w->challenges, h->challenge); /* mutation: access/challenge-twice */
     return t->tenant < w->d->c.tenants && access_good(w->access, t, fkv_wall_ms()) ? FKV_OK : FKV_UNAUTHORIZED;
 }
 
@@ -87,7 +88,7 @@ static client *make(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket 
     list_init(&c->blocked);
     list_init(&c->ops);
     list_init(&c->out);
-    if (!(t->flags & FKV_TICKET_REPLICA)) return c;
+    if (!(t->flags & FKV_TICKET_REPLICA)) return c; /* mutation: links/any-ticket */
     c->head.kind = CONNECTION_DOWNLINK;
     c->link = downlink_make(c);
     if (c->link) return c;
@@ -137,6 +138,7 @@ static void admit(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket *t
     }
     fab_set_user(conn, c);
     welcome->ended = dedup_take_end(c->memory);
+    /* mutation: tenants/connections-shared */
     if (fab_accept(conn, t->tenant, welcome, sizeof *welcome) != 0 || fab_max_message(conn) < FKV_MESSAGE_MIN) {
         fab_disconnect(conn);
         unmake(c);
@@ -187,7 +189,9 @@ fkv_status client_renew(client *c, const uint8_t *body) {
     worker *w = c->w;
     fkv_renewal r;
     memcpy(&r, body, sizeof r);
+    /* mutation: access/renewed-as-another */
     if (!is_like(&r.ticket, &c->ticket) || !access_good(w->access, &r.ticket, w->wall_ms)) return FKV_UNAUTHORIZED;
+    /* mutation: access/renewal-unproved */
     if (!access_proved(w->access, &r.ticket, FKV_RENEWAL_HEAD, c->nonce, r.proof)) return FKV_UNAUTHORIZED;
     /* An earlier one, said again, takes nothing away. */
     if (r.ticket.expires_ms < c->ticket.expires_ms) return FKV_OK;
@@ -224,7 +228,7 @@ void clients_judge(job *j) {
     /* Over shm, who was let in until now may have mapped memory files, and is to see no later segment in them. */
     for (fkv_list *l = w->shards.next; l != &w->shards; l = l->next) {
         shard *s = LIST_OF(l, shard, of_worker);
-        for (int k = 0; k < 2; k++) fkv_files_renew(s->files[k]);
+        for (int k = 0; k < 2; k++) fkv_files_renew(s->files[k]); /* mutation: access/revoked-maps-on */
     }
     w->wall_ms = fkv_wall_ms();
     clients_expire(w);

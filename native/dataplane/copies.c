@@ -177,6 +177,7 @@ static fkv_status require(shard *s, uint64_t id, command *c) {
     if (s->state == SHARD_CLOSING) return FKV_BUSY;
     if (i < 0) return FKV_NOT_OWNER;
     bool lags = s->replica.last - s->replica.peer[i].prepared > REQUIRED_LAG;
+    /* mutation: joins/required-under-old-leases */
     if (!s->place[i].joined || s->place[i].unlinked_ns || lags || !replica_require(&s->replica, id, s->lease_until_ns))
         return FKV_BUSY;
     s->place[i].requiring = c;

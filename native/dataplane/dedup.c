@@ -201,7 +201,7 @@ static window *window_of(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequ
     window *w = slot < c->slots ? c->windows[slot] : NULL;
     if (w) return w;
     w = first_window(d, c, slot, now_ns);
-    if (w && in_doubt(d, slot, now_ns)) w->forgotten = sequence - 1;
+    if (w && in_doubt(d, slot, now_ns)) w->forgotten = sequence - 1; /* mutation: joins/first-change-vouches */
     return w;
 }
 
@@ -227,7 +227,7 @@ dedup_answer dedup_begin(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequ
         if (!w) return DEDUP_NO_ROOM;
     }
     entry *e = &w->e[sequence & w->mask];
-    if (sequence_of(e) == sequence) {
+    if (sequence_of(e) == sequence) { /* mutation: dataplane/retry-made-again */
         if (status_of(e) == IN_PROGRESS) {
             *op = (void *)(uintptr_t)e->version;
             return DEDUP_IN_PROGRESS;
@@ -348,6 +348,7 @@ int dedup_open_slot(dedup *d, uint32_t slot, bool had_owner, uint64_t now_ns) {
         d->slot_doubt_ns = doubt;
         d->slots = slot + 1;
     }
+    /* mutation: dataplane/retry-at-next-owner */
     d->slot_doubt_ns[slot] = had_owner ? now_ns + IDLE_NS : 0; /* clients send nothing again after half of it */
     return 0;
 }

@@ -193,7 +193,7 @@ static bool followed(worker *w, downlink *l, const fkv_peer_follow *m) {
 }
 
 static bool acknowledged(worker *w, downlink *l, const fkv_peer_message *m) {
-    if (m->list.asked_ns > l->asked_ns) return false;
+    if (m->list.asked_ns > l->asked_ns) return false; /* mutation: links/lease-from-the-future */
     for (uint32_t i = 0; i < m->list.count; i++) {
         fkv_peer_ack a = wire_peer_ack(m, i);
         feed *f = feed_here(w, l, a.shard);

@@ -71,7 +71,7 @@ static void failed(void *owner, const disk_failure *f) {
     const dataplane_config *c = &g->w->d->c;
     __atomic_store_n(&g->w->d->log_failed, true, __ATOMIC_RELAXED);
     for (fkv_list *l = g->w->shards.next; l != &g->w->shards; l = l->next)
-        log_of(LIST_OF(l, shard, of_worker))->epoch = 0;
+        log_of(LIST_OF(l, shard, of_worker))->epoch = 0; /* mutation: durable/lease-after-failure */
     if (c->on_log_failed) c->on_log_failed(c->ctx, f->operation, f->file, f->error);
 }
 
@@ -120,7 +120,7 @@ static bool append_records(worker_log *g, shard *s) {
     while (at->appended < suffix_last(s)) {
         uint16_t count;
         suffix p = suffix_at(s, at->appended + 1);
-        if (!append_value(g, s, &p)) return false;
+        if (!append_value(g, s, &p)) return false; /* mutation: durable/large-value-unlogged */
         uint32_t most = wal_room(&g->wal), n;
         n = suffix_fill(&p, g->records, most < LOG_PIECE ? most : LOG_PIECE, &count);
         if (count == 0 || !append(g, s, at->appended + 1, count, g->records, n)) return false;
@@ -138,7 +138,7 @@ static void flush(worker_log *g) {
         wal_turn_ends(&g->wal, now);
         return;
     }
-    if (g->urgent || now - g->gathers_ns >= sync_ns) wal_flush(&g->wal);
+    if (g->urgent || now - g->gathers_ns >= sync_ns) wal_flush(&g->wal); /* mutation: early/never-synced */
     if (g->wal.filling.sections > 0) return;
     g->gathers_ns = 0;
     g->urgent = false;
@@ -157,6 +157,7 @@ void durable_counts_anew(shard *s) {
 }
 
 bool durable_reaches(shard *s, uint64_t lsn) {
+    /* mutation: early/snapshot-ahead */
     return s->w->d->c.log.sync_ns == 0 || replica_on_disk(log_of(s), durable_epoch(s)) >= lsn;
 }
 
@@ -212,7 +213,7 @@ void durable_more(shard *s) {
 
 void durable_begins(shard *s) {
     shard_logging *at = &s->logging;
-    at->appended = min_u64(at->appended, suffix_last(s));
+    at->appended = min_u64(at->appended, suffix_last(s)); /* mutation: durable/dropped-counts-as-logged */
     at->announced = false;
     at->value_at = 0;
     at->begins = true;

@@ -47,9 +47,10 @@ feed *feed_of(const shard *s, uint64_t id) {
 static bool agree(const shard *s, const fkv_peer_follow *m, uint64_t *prepared) {
     const replica_owner *o = &s->replica;
     uint64_t first = s->backlog ? backlog_first(s->backlog) : o->committed + 1; /* that can be sent */
+    /* mutation: links/owner-of-the-past */
     if (!replica_goes_on(o, m->id, m->epoch)) return false;
     *prepared = m->epoch < o->epoch ? min_u64(m->prepared, o->inherited) : m->prepared;
-    return *prepared + 1 >= first && *prepared <= o->last;
+    return *prepared + 1 >= first && *prepared <= o->last; /* mutation: links/lacks-committed */
 }
 
 fkv_status feed_begin(worker *w, const fkv_peer_follow *m, feed **out, fkv_peer_takeover *answer) {
@@ -161,6 +162,7 @@ static int send_prepared(feed *f, suffix *p, fkv_records *head, const peer_out *
 int feed_send(feed *f, const peer_out *out) {
     const shard *s = f->shard;
     const replica_owner *r = &s->replica;
+    /* mutation: joins/backlog-not-kept */
     bool kept = s->backlog && f->sent + 1 >= backlog_first(s->backlog);
     if (f->sent < r->committed && !kept) return -ESTALE; /* nobody waited for it, and what it lacks is gone */
     suffix p = suffix_at(s, max_u64(f->sent, r->committed) + 1);
@@ -184,7 +186,7 @@ bool feed_acked(feed *f, const fkv_peer_ack *a, uint64_t asked_ns) {
     shard *s = f->shard;
     int i = replica_place(&s->replica, f->id);
     bool busy = is_busy(f);
-    if (i < 0 || a->prepared > f->sent) return false;
+    if (i < 0 || a->prepared > f->sent) return false; /* mutation: links/unsent-acknowledged */
     uint64_t lease = asked_ns ? replica_lease_end(asked_ns, f->lease_ns, s->w->d->c.drift_ppm) : 0;
     if (!replicate_acked(s, f->id, &(replica_ack){ .epoch = a->epoch, .prepared = a->prepared }, lease)) return false;
     s->place[i].limit = f->base + min_u64(a->limit, UINT64_MAX - f->base);

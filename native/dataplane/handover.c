@@ -52,6 +52,7 @@ static bool leases_are_short(const shard *s) { return s->lease_until_ns <= s->w-
 /* It lacks nothing that was ever answered or READ, and nothing else is on its way. */
 static bool has_all(const shard *s, const replica_peer *heir) {
     const replica_owner *o = &s->replica;
+    /* mutation: replication/handed-over-to-lacking */
     return s->held == 0 && o->committed == o->last && heir->prepared == o->last;
 }
 
@@ -68,6 +69,7 @@ void handover_watch(shard *s) {
         s->state = SHARD_HANDING;
         shard_stops(s);
     }
+    /* mutation: replication/handed-over-under-leases */
     if (!has_all(s, heir) || s->w->now_ns < s->lease_until_ns) return; /* else nobody relies on the shard here */
     command *c = s->handing;
     s->handing = NULL; /* the rest is its server's: to be served again, or a copy */
@@ -110,6 +112,7 @@ static fkv_status become_copy(shard *s, uint64_t id) {
 
 /* Nobody relies on it as the owner, and nothing is held in the table but what has a record that is not committed. */
 static bool may_become_copy(const shard *s) {
+    /* mutation: replication/deposed-under-leases */
     return s->held == s->replica.last - s->replica.committed && s->w->now_ns >= s->lease_until_ns;
 }
 

@@ -25,7 +25,7 @@ fkv_status import_entry(shard *s, const fkv_scan_entry *e, const uint8_t *key, c
     table_busy why;
     uint64_t present;
     fkv_status status = table_prepare(s->table, &op, &p, &present, &why);
-    if (status == FKV_OK && damaged) table_seal_damaged(s->table, &p);
+    if (status == FKV_OK && damaged) table_seal_damaged(s->table, &p); /* mutation: snapshots/damaged-made-good */
     if (status == FKV_OK) table_commit(s->table, &p);
     return status == FKV_NOT_FOUND || status == FKV_VERSION_MISMATCH ? FKV_OK : status;
 }
@@ -67,10 +67,11 @@ void imports_end(shard *s, fkv_status why) {
 void import_begin(job *j) {
     command *c = (command *)j;
     shard *s = command_shard(c);
-    if (!s || s->state != SHARD_OPEN || s->copy || s->starting || s->basing) {
+    if (!s || s->state != SHARD_OPEN || s->copy || s->starting || s->basing) { /* mutation: joins/import-into-a-copy */
         command_done(c, s ? FKV_BUSY : command_none(c), NULL);
         return;
     }
+    /* mutation: durable/takeover-not-owed */
     s->snapshot.owed = s->durable; /* what is taken over is in no log */
     list_push(&s->imports, &c->importing);
     imports_continue(s);

@@ -12,7 +12,7 @@ enum { STEP_BYTES = 256 << 10, STEP_MS = 20 };
 static const uint64_t MS = 1000000;
 
 static void damaged(backup *b) {
-    b->failed = FKV_CORRUPT;
+    b->failed = FKV_CORRUPT; /* mutation: integrity/damaged-acknowledges */
     b->scrub_ns = UINT64_MAX;
     backup_tell(b, DATAPLANE_COPY_DAMAGED);
 }
@@ -28,7 +28,7 @@ uint64_t integrity_digest(const shard *s) {
 void integrity_compare(backup *b, const fkv_peer_beat *x) {
     bool same_place = x->epoch == b->place.epoch && x->committed == b->applied;
     if (b->leads || b->failed != FKV_OK || !same_place || x->digest == 0) return;
-    if (x->digest != as_sent(table_digest(b->shard->table))) damaged(b);
+    if (x->digest != as_sent(table_digest(b->shard->table))) damaged(b); /* mutation: integrity/digests */
 }
 
 void integrity_step(backup *b) {
@@ -37,6 +37,6 @@ void integrity_step(backup *b) {
     switch (table_scrub(b->shard->table, STEP_BYTES)) {
     case TABLE_SCRUB_GOES_ON: b->scrub_ns = w->now_ns + STEP_MS * MS; break;
     case TABLE_SCRUB_WHOLE: b->scrub_ns = w->now_ns + w->d->c.scrub_ms * MS; break;
-    case TABLE_SCRUB_DAMAGED: damaged(b); break;
+    case TABLE_SCRUB_DAMAGED: damaged(b); break; /* mutation: integrity/damage-in-memory */
     }
 }

@@ -122,7 +122,7 @@ static fkv_status begin_epoch(shard *s) {
         s->replica.last = s->replica.committed = s->logging.appended = 1;
         snapshots_owe(s);
     }
-    if (s->durable) durable_begins(s);
+    if (s->durable) durable_begins(s); /* mutation: durable/lone-epoch-unlogged */
     return FKV_OK;
 }
 
@@ -135,16 +135,18 @@ static fkv_status serve_now(shard *s) {
     return FKV_OK;
 }
 
+/* mutation: durable/served-before-snapshot */
 static bool may_serve(const shard *s) { return replicate_may_serve(s) && !s->snapshot.owed; }
 
 void shard_serve(job *j) {
     command *c = (command *)j;
     shard *s = command_shard(c);
-    fkv_status status = !s                                                                         ? command_none(c)
+    fkv_status status = !s ? command_none(c)
+                        /* mutation: links/served-while-following */
                         : s->state == SHARD_CLOSING || s->starting || (s->copy && !s->copy->leads) ? FKV_BUSY
                                                                                                    : FKV_OK;
     if (status == FKV_OK && s->state == SHARD_OPEN && !s->copy) status = begin_epoch(s);
-    if (status == FKV_OK && !may_serve(s)) {
+    if (status == FKV_OK && !may_serve(s)) { /* mutation: joins/leads-while-relied-on */
         s->starting = c;
         s->attended = true;
         return;

@@ -110,7 +110,7 @@ bool worker_turn(worker *w) {
     /* After everything that this turn answers has come, however long the jobs took or the thread was paused: what has
      * ended by then is not read any more, and a time to live begins no earlier. */
     w->wall_ms = fkv_wall_ms();
-    if (w->wall_ms >= w->expiry_ms) clients_expire(w);
+    if (w->wall_ms >= w->expiry_ms) clients_expire(w); /* mutation: access/outlives-ticket */
     run_all(w);
     shards_tick(w);
     run_arrived(w);
@@ -203,7 +203,7 @@ static void end_clients(worker *w) {
     }
     for (fkv_list *l = w->shards.next; l != &w->shards; l = l->next) replicate_end(LIST_OF(l, shard, of_worker));
     run_all(w);
-    durable_sync_all(w);
+    durable_sync_all(w); /* mutation: early/lost-at-the-end */
 }
 
 static void end(worker *w) {

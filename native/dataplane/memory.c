@@ -55,6 +55,7 @@ static segment *segment_make(worker *w, uint32_t shard, fkv_files *files, table_
     if (e == -EMFILE) __atomic_fetch_add(&d->descriptors_missed, 1, __ATOMIC_RELAXED);
     for (int i = 0; e == 0 && i < w->polled_count; i++) {
         fab_provider p = w->polled[i];
+        /* mutation: tenants/regions-shared */
         e = fab_reg(d->domain[p], &s->region, dataplane_tenant_of(d, shard), &s->mr[p]);
     }
     if (e == 0) return s;
@@ -245,7 +246,7 @@ void memory_free_segment(worker *w, segment *s) {
 void memory_retire(void *ctx, table_segment_kind kind, uint32_t number) {
     shard *s = ctx;
     segment *m = shard_take_segment(s, kind, number);
-    if (s->lease_until_ns <= s->w->now_ns) {
+    if (s->lease_until_ns <= s->w->now_ns) { /* mutation: dataplane/retired-at-once */
         memory_free_segment(s->w, m);
         return;
     }

@@ -140,7 +140,7 @@ void op_runs(op *o) {
 void op_prepared(op *o) {
     fkv_assert(o->held);
     shard *s = o->shard;
-    if (s->backups) {
+    if (s->backups) { /* mutation: replication/effect-before-backups */
         replicate_prepared(o);
     } else {
         o->lsn = replica_draw_alone(&s->replica);
@@ -188,6 +188,7 @@ static void unrecord(op *o) {
 
 void op_remember(op *o, fkv_status s) {
     if (!o->recorded) return;
+    /* mutation: derive/retry-without-result */
     dedup_result r = { .status = s, .version = o->reply.version, .value = o->reply.expiry_ms };
     dedup_finish(o->memory, o->shard->slot, o->request.sequence, &r);
     unrecord(o);

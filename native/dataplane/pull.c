@@ -116,7 +116,7 @@ static void drop(puller *p, pull *x) {
     if (x->r.prepared.handle) b->taken -= min_u64(b->taken, record_room(true, x->r.key_bytes, x->record.value_bytes));
     list_remove(&x->of_copy);
     list_remove(&x->queue);
-    if (x->jobs) {
+    if (x->jobs) { /* mutation: bulk/freed-while-written */
         __atomic_store_n(&x->dropped, true, __ATOMIC_RELAXED);
         b->dropping++;
         return;
@@ -190,7 +190,7 @@ static void prepare(pull *x) {
     if (x->r.prepared.handle || x->said != FKV_OK) return;
     x->shard->touched = true;
     table_set_wall(x->shard->table, x->shard->w->wall_ms);
-    backup_hears(b, x->from.epoch, x->from.committed);
+    backup_hears(b, x->from.epoch, x->from.committed); /* mutation: bulk/prepared-too-early */
     fkv_status s = backup_prepares(b, &x->record, x->key, &x->r, &x->hash);
     switch (s) {
     case FKV_OK:
@@ -212,7 +212,7 @@ static bool is_right(const pull *x) {
     owners.tag = x->from.tag;
     uint32_t crc = fkv_crc32c(0, (const uint8_t *)&owners + 8, FKV_EXTENT_HEADER - 8);
     size_t bytes = (size_t)x->record.key_bytes + x->record.value_bytes;
-    return fkv_crc32c(crc, (const uint8_t *)e + FKV_EXTENT_HEADER, bytes) == x->from.crc;
+    return fkv_crc32c(crc, (const uint8_t *)e + FKV_EXTENT_HEADER, bytes) == x->from.crc; /* mutation: bulk/checksum */
 }
 
 static void copied(job *j) {
@@ -355,6 +355,7 @@ backup_result pull_take(backup *b, uint64_t version, backup_record *out) {
     prepare(x); /* all that came before it was taken */
     if (b->failed != FKV_OK) return BACKUP_FAILED;
     if (x->said != FKV_OK) return backup_fails(b, x->said); /* it has a number: it can not be refused */
+    /* mutation: bulk/half-a-value */
     if (!x->whole || !x->right) return BACKUP_WAITS;
     *out = x->r;
     x->shard->held--;

@@ -39,7 +39,7 @@ attempt_result read_attempt(op *o) {
     if (s == FKV_BUSY) return ATTEMPT_KEY;
     /* READs of it failed too. A reply has no checksum of its value: whoever got damaged bytes would take them for good
      * ones, and a copy or a backup would give them a good checksum. */
-    if (s == FKV_OK && !table_is_whole(&e)) s = FKV_CORRUPT;
+    if (s == FKV_OK && !table_is_whole(&e)) s = FKV_CORRUPT; /* mutation: joins/damaged-at-its-owner */
     if (s != FKV_OK) {
         op_ends(o, s);
         return ATTEMPT_DONE;
@@ -217,7 +217,7 @@ void read_changed(op *o) {
         if (!place) status = FKV_NO_MEMORY;
         s->attended = true;
     } else if (status == FKV_OK && !change_log_reaches(&s->log, place, now)) {
-        status = FKV_STALE_SEQUENCE;
+        status = FKV_STALE_SEQUENCE; /* mutation: dataplane/changes-fallen-out */
     }
     if (status != FKV_OK) {
         op_ends(o, status);

@@ -147,7 +147,7 @@ bool recover_chunk(recovered_copy *c, const snapshot_chunk *k, const uint8_t *it
     case ITEM_VALUE:
     case ITEM_VALUE_DAMAGED: return take_value(c, items, k->bytes, k->kind == ITEM_VALUE_DAMAGED);
     case ITEM_CUT: return k->bytes == 0 && cut_value(c);
-    case ITEM_WINDOWS: return take_windows(c, items, k->bytes);
+    case ITEM_WINDOWS: return take_windows(c, items, k->bytes); /* mutation: recovery/windows */
     }
     return false;
 }
@@ -191,6 +191,7 @@ static fkv_status restore(recovered_copy *c, const fkv_record *r, const uint8_t 
                           backup_record *out) {
     backup *b = c->s->copy;
     /* What an epoch before the snapshot's last has behind it may be cut off: then what is there came later. */
+    /* mutation: recovery/record-replaces-later */
     bool again = b->place.prepared < c->foot.last || c->epoch < c->foot.epoch;
     uint32_t tries = 0;
     fkv_status s;
@@ -255,11 +256,12 @@ static void begin_epoch(recovered_copy *c, const wal_section *x) {
     backup *b = c->s->copy;
     drop_value(c);
     uint64_t behind = x->first - 1;
+    /* mutation: recovery/cuts-off-snapshot */
     if (x->epoch <= c->head.epoch) behind = max_u64(behind, c->head.committed);
     if (behind > b->place.prepared)
         return recover_fails(c, "records before %llu are gone", (unsigned long long)x->first);
     if (behind < b->applied) return recover_fails(c, "epoch %u begins before what was committed", x->epoch);
-    backup_cuts_off(b, behind);
+    backup_cuts_off(b, behind); /* mutation: recovery/cut-off-stays */
 }
 
 static bool follows_on(const recovered_copy *c, const wal_section *x) {
@@ -271,6 +273,7 @@ static bool follows_on(const recovered_copy *c, const wal_section *x) {
 /* In a life that is not the shard's first, what clients were told in those before is not known. */
 static bool begin_without_snapshot(recovered_copy *c, uint32_t epoch) {
     if (!recover_make(c, epoch, 0, 0)) return false;
+    /* mutation: recovery/retry-of-an-earlier-life */
     if (epoch > DATAPLANE_EPOCH_FIRST) dedup_doubt(&c->w->dedup, c->s->slot, c->w->now_ns + FKV_DEDUP_IDLE_MS * MS);
     return true;
 }
@@ -292,7 +295,7 @@ void recover_section(recovered_copy *c, const wal_section *x, const uint8_t *rec
     if (!good)
         return recover_fails(c, "record %llu in its log, or one behind it, cannot be one",
                              (unsigned long long)x->first);
-    uint64_t committed = min_u64(x->committed, c->s->copy->place.prepared);
+    uint64_t committed = min_u64(x->committed, c->s->copy->place.prepared); /* mutation: recovery/prepared-committed */
     commit(c, committed);
     if (!c->why[0] && x->committed >= c->foot.last && x->committed == c->s->copy->applied) compare(c, x->digest);
 }
@@ -304,6 +307,7 @@ void recover_end(recovered_copy *c) {
     drop_value(c);
     backup *b = c->s->copy;
     worker *w = c->w;
+    /* mutation: recovery/log-too-short */
     if (b->place.prepared < c->foot.last || (c->epoch && c->epoch < c->head.epoch))
         return recover_fails(c, "its log ends with record %llu of epoch %u, and its snapshot has later ones",
                              (unsigned long long)b->place.prepared, c->epoch);
@@ -314,6 +318,7 @@ void recover_end(recovered_copy *c) {
     b->place.epoch = max_u64(c->epoch, c->head.epoch);
     b->place.log = (replica_log){ .kept = 1, .epoch = b->place.epoch, .logged = b->place.prepared };
     /* Leases that it has given before may still be relied on. */
+    /* mutation: recovery/grants-forgotten */
     b->place.granted_until_ns = replica_grant_end(fkv_now_ns(), w->d->c.replica_lease_ms * MS, w->d->c.drift_ppm);
     if (b->place.epoch > s->epoch) table_set_epoch(s->table, b->place.epoch);
     s->epoch = b->place.epoch;

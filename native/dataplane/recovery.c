@@ -232,7 +232,7 @@ void recovery_read(worker *w, const wal_identity *of, wal_found *found) {
         snapshots++;
     }
     wal_replay(&r->disk.table, of, take_section, w, found);
-    if (found->verdict <= WAL_TORN && found->batch == 1 && snapshots > 0) {
+    if (found->verdict <= WAL_TORN && found->batch == 1 && snapshots > 0) { /* mutation: snapshots/without-log */
         found->verdict = WAL_FILE_MISSING;
         wal_file_name(found->file, of->thread, 1);
     }

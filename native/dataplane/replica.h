@@ -45,13 +45,14 @@ typedef struct replica_log {
 /* A section is on the disk: `count` records from `first` on; none: the beginning of the epoch before record `first`, or
  * what that one has in front of it. */
 static inline void replica_logged(replica_log *l, uint32_t epoch, uint64_t first, uint32_t count) {
+    /* mutation: early/buffered-in-an-earlier-epoch */
     if (l->epoch != epoch) l->buffered = 0; /* of the epoch before: some of that may have been dropped */
     l->epoch = epoch;
     l->logged = first + count - 1;
 }
 /* Up to where the copy has on the disk what it has prepared in this epoch. */
 static inline uint64_t replica_on_disk(const replica_log *l, uint32_t epoch) {
-    return !l->kept ? UINT64_MAX : l->epoch == epoch ? l->logged : 0;
+    return !l->kept ? UINT64_MAX : l->epoch == epoch ? l->logged : 0; /* mutation: durable/logged-in-an-earlier-epoch */
 }
 /* The same, and what is in its log's buffer where that counts. */
 static inline uint64_t replica_counts(const replica_log *l, uint32_t epoch) {

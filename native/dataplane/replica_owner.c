@@ -52,7 +52,7 @@ void replica_lead(replica_owner *o, replica_backup *own, const replica_config *c
                           .in_sync = 1 + c->peers,
                           .alone = c->alone,
                           .last = own->prepared,
-                          .committed = own->committed,
+                          .committed = own->committed, /* mutation: replication/inherited-committed */
                           .inherited = own->prepared,
                           .log = own->log };
     for (uint32_t i = 0; i < c->peers; i++) o->peer[i] = (replica_peer){ .id = c->id[i], .standing = REPLICA_IN_SYNC };
@@ -64,7 +64,9 @@ void replica_lead(replica_owner *o, replica_backup *own, const replica_config *c
  * before, take it for the record of this number that others have, and not drop it under the next owner. */
 bool replica_took_over(const replica_owner *o, const replica_backup *own, uint64_t now_ns) {
     bool followed = true;
+    /* mutation: replication/drawn-before-followed */
     for (int i = 0; i < REPLICA_PEERS; i++) followed &= !is_required(&o->peer[i]) || o->peer[i].follows;
+    /* mutation: replication/served-before-suffix, replication/served-while-relied-on */
     return followed && o->committed >= o->inherited && now_ns >= own->granted_until_ns;
 }
 
@@ -91,13 +93,16 @@ bool replica_waits(const replica_owner *o) {
 /* Until it was told a config it does not know who else has a copy. */
 bool replica_relies_on_disk(const replica_owner *o) { return o->disk_in == o->config; }
 bool replica_answers_early(const replica_owner *o) {
+    /* mutation: early/alone-does-not-wait, early/early-during-removal */
     return !replica_relies_on_disk(o) && (o->in_sync > 1 || o->alone);
 }
 void replica_rely_on_disk(replica_owner *o) { o->disk_in = o->config; }
+/* mutation: early/removed-before-disk */
 bool replica_is_on_disk(const replica_owner *o) { return replica_on_disk(&o->log, o->epoch) >= o->committed; }
 
 bool replica_acked(replica_owner *o, uint64_t id, const replica_ack *a, uint64_t lease_ns) {
     replica_peer *p = find(o, id);
+    /* mutation: replication/acknowledged-in-another-epoch */
     if (!p || a->epoch != o->epoch || a->prepared > o->last) return false;
     p->follows = 1;
     if (a->prepared > p->prepared) p->prepared = a->prepared;
@@ -107,9 +112,10 @@ bool replica_acked(replica_owner *o, uint64_t id, const replica_ack *a, uint64_t
 
 /* What came with the shard is committed by however many copies there are: somebody may have READ it. */
 uint64_t replica_commit(replica_owner *o) {
+    /* mutation: replication/too-few-copies */
     uint64_t to = replica_enough(o) ? o->last : min_of(o->last, o->inherited);
     uint64_t counts = (replica_answers_early(o) ? replica_counts : replica_on_disk)(&o->log, o->epoch);
-    to = min_of(to, counts);
+    to = min_of(to, counts); /* mutation: durable/owner-commits-unlogged */
     for (int i = 0; i < REPLICA_PEERS; i++)
         if (is_required(&o->peer[i])) to = min_of(to, o->peer[i].prepared);
     if (to > o->committed) o->committed = to;
@@ -118,7 +124,7 @@ uint64_t replica_commit(replica_owner *o) {
 
 uint64_t replica_right(const replica_owner *o, uint64_t leader_ns) {
     uint64_t until = leader_ns;
-    for (int i = 0; i < REPLICA_PEERS; i++)
+    for (int i = 0; i < REPLICA_PEERS; i++) /* mutation: replication/grants-beyond-backups */
         if (is_required(&o->peer[i])) until = min_of(until, o->peer[i].lease_ns);
     return until;
 }
@@ -151,6 +157,7 @@ bool replica_require(replica_owner *o, uint64_t id, uint64_t client_leases_ns) {
 bool replica_propose(replica_owner *o, uint64_t id, uint64_t now_ns) {
     replica_peer *p = find(o, id);
     if (!p || p->standing != REPLICA_REQUIRED) return false;
+    /* mutation: replication/lacking-copy-added, replication/added-under-old-leases */
     if (p->prepared < o->committed || now_ns < p->settled_ns) return false;
     p->standing = REPLICA_PROPOSED;
     return true;

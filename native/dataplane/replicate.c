@@ -125,7 +125,7 @@ void replicate_count(shard *s) {
 
 void replicate_changed(shard *s) {
     replicate_count(s);
-    if (s->durable) durable_counts_anew(s);
+    if (s->durable) durable_counts_anew(s); /* mutation: early/removal-keeps-buffer */
     if (!replica_enough(&s->replica)) bulks_end(s, FKV_TOO_FEW_COPIES);
     downlinks_wake(s); /* to who is waited for from now on, values are announced that have no numbers */
     take_ready(s);
@@ -147,6 +147,7 @@ void replicate_lead(shard *s, const replica_config *c) {
     s->epoch = c->epoch;
     replica_lead(&s->replica, &b->place, c);
     b->leads = true;
+    /* mutation: durable/owner-epoch-unlogged */
     if (s->durable) durable_begins(s);
     backup_commit(b, s->replica.committed); /* what was handed over is, all of it */
     b->scrub_ns = UINT64_MAX;               /* readers see to that */
@@ -180,7 +181,7 @@ void replicate_end(shard *s) {
         op *o = LIST_OF(s->unacked.next, op, link);
         list_remove(&o->link);
         if (!has_message(o)) bulk_over(o);
-        op_ends(o, FKV_UNDECIDED);
+        op_ends(o, FKV_UNDECIDED); /* mutation: replication/no-effect-claimed */
     }
 }
 

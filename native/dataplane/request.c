@@ -43,7 +43,7 @@ static fkv_status admit(worker *w, client *c, op *o) {
                       : fkv_op_is(r->op, FKV_RENEWS) ? 0
                                                      : FKV_TICKET_READ;
     if (r->flags & FKV_REQUEST_SCAN_COPY) needed |= FKV_TICKET_COPY;
-    if ((c->ticket.flags & needed) != needed) return FKV_UNAUTHORIZED;
+    if ((c->ticket.flags & needed) != needed) return FKV_UNAUTHORIZED; /* mutation: dataplane/any-right */
     bool aside = fkv_op_is(r->op, FKV_ASIDE);
     if (aside ? c->asides && is_asked_already(c, o) : c->op_count - c->asides > w->d->c.client_quota) return FKV_BUSY;
     if (aside) {
@@ -54,6 +54,7 @@ static fkv_status admit(worker *w, client *c, op *o) {
     }
     if (!fkv_op_is(r->op, FKV_OF_SHARD)) return FKV_OK;
     if (r->shard >= w->d->c.shards) return FKV_BAD_REQUEST;
+    /* mutation: tenants/another-tenants-shard */
     if (!fkv_range_has(c->tenant->shards, r->shard)) return FKV_UNAUTHORIZED;
     o->shard = w->by_number[r->shard];
     fkv_status s = r->flags & FKV_REQUEST_SCAN_COPY ? shard_copy_status(w, o->shard) : shard_status(w, o->shard);

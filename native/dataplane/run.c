@@ -88,6 +88,7 @@ static attempt_result look(op *o, derived *d) {
     table_busy why;
     fkv_status s = table_get(o->shard->table, r->space, o->key, r->key_bytes, o->hash, &e, &why);
     if (s == FKV_BUSY) return ATTEMPT_KEY;
+    /* mutation: derive/damaged-operand */
     if (s == FKV_OK && !table_is_whole(&e)) s = FKV_CORRUPT; /* what is made of it would have a good checksum */
     if (s != FKV_OK && s != FKV_NOT_FOUND) return ended(o, s);
     s = derive(o, s == FKV_OK ? &e : NULL, d);
@@ -129,7 +130,7 @@ static attempt_result prepare(op *o) {
     if (shard_status(o->worker, o->shard) != FKV_OK) return ended(o, FKV_SHARD_CLOSED);
     /* After it was looked at what is remembered: what was done already is answered so. The client asks again, its next
      * owner too. */
-    if (o->shard->sealed_for) return ended(o, FKV_BUSY);
+    if (o->shard->sealed_for) return ended(o, FKV_BUSY); /* mutation: dataplane/sealed-changes */
     o->value_bytes = r->value_bytes;
     if (derives) {
         attempt_result looked = look(o, &d);
@@ -234,6 +235,7 @@ static void commit_ready(worker *w);
 
 static void run_scan(op *o) {
     /* A copy joins behind what has taken effect: nothing may have its number and not be in the table. */
+    /* mutation: joins/joins-behind-uncommitted */
     if (o->request.flags & FKV_REQUEST_SCAN_FROM_HERE) commit_ready(o->worker);
     o->request.flags &FKV_REQUEST_SCAN_CHANGED ? read_changed(o) : read_scan(o);
 }
@@ -258,7 +260,7 @@ void run_arrived(worker *w) {
     if (w->batch_count == 0) return;
     /* Read anew: this thread may have been paused between the turn's beginning and the poll, and what came meanwhile,
      * when the shards were somebody else's, must not be answered by a lease that ran when the turn began. */
-    w->now_ns = fkv_now_ns();
+    w->now_ns = fkv_now_ns(); /* mutation: dataplane/answered-after-pause */
     for (int i = 0; i < w->batch_count; i++) {
         op *o = w->batch[i];
         op_runs(o);
@@ -292,6 +294,7 @@ static void undo(op *o) {
 static void commit(op *o) {
     shard *s = o->shard;
     /* first, for the key lies in the table's memory */
+    /* mutation: dataplane/change-unnoted */
     if (s->log.ring) change_log_note(&s->log, o->request.space, o->key, o->request.key_bytes);
     table_commit(s->table, &o->prepared);
     s->tick_ns = min_u64(s->tick_ns, o->worker->now_ns + TICK_NS);
@@ -302,6 +305,7 @@ static void commit(op *o) {
 
 static void commit_ready(worker *w) {
     /* Read anew: between the turn's beginning and here this thread may have been paused. */
+    /* mutation: dataplane/late-change */
     bool late = fkv_now_ns() >= __atomic_load_n(&w->d->grant_until_ns, __ATOMIC_RELAXED);
     while (!list_empty(&w->ready)) {
         op *o = LIST_OF(w->ready.next, op, link);
@@ -309,6 +313,7 @@ static void commit_ready(worker *w) {
         fkv_assert(o->held && o->state == OP_READY);
         /* Undone, not made and kept quiet about: a retry could be a second write over a newer value. One that backups
          * have is made however late: it lies in the log of every owner that may follow. */
+        /* mutation: replication/late-undone */
         if (late && !o->replicated) {
             if (o->shard->backups) copies_lose_joining(o->shard); /* there is no record of that number */
             op_ends(o, FKV_SHARD_CLOSED);
@@ -363,7 +368,7 @@ static __attribute__((noinline)) void answer(op *o) {
     else
         op_forget(o);
     answer_followers(o, s);
-    if (is_too_late(o, s)) s = FKV_UNDECIDED;
+    if (is_too_late(o, s)) s = FKV_UNDECIDED; /* mutation: early/answered-without-right */
     if (!is_result(s)) op_refused(o, s);
     if (!o->client) {
         op_free(o);

@@ -72,6 +72,7 @@ static uint64_t own_right(const worker *w) { return __atomic_load_n(&w->d->grant
 static fkv_status status_of(bool right) { return right ? FKV_OK : FKV_SHARD_CLOSED; }
 
 uint64_t shard_right(const worker *w, const shard *s) {
+    /* mutation: replication/answers-without-backups */
     return s->backups ? replica_right(&s->replica, own_right(w)) : own_right(w);
 }
 

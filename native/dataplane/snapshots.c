@@ -28,8 +28,10 @@ static void answer(fkv_list *commands, fkv_status status) {
 static bool is_covered(void *arg, const wal_reach *r) {
     const worker *w = arg;
     const shard *s = r->shard < w->d->c.shards ? w->by_number[r->shard] : NULL;
+    /* mutation: snapshots/log-of-the-lost-given-back */
     if (!s || s->logged_as != r->copy || s->state == SHARD_CLOSING) return !recovery_keeps(w, r->shard, r->copy);
     const shard_snapshot *p = &s->snapshot;
+    /* mutation: snapshots/log-given-back */
     return p->made && r->end - 1 <= p->has.committed && r->epoch <= p->has.epoch;
 }
 
@@ -39,7 +41,7 @@ static bool is_covered(void *arg, const wal_reach *r) {
 static bool may_begin(const shard *s) {
     bool is_sound = !s->copy || s->copy->leads || s->copy->failed == FKV_OK;
     return is_sound && s->state != SHARD_CLOSING && list_empty(&s->imports) && list_empty(&s->w->ready) &&
-           durable_has_begun(s);
+           durable_has_begun(s); /* mutation: snapshots/before-epoch */
 }
 
 static void begin(snapshots *x, shard *s) {
@@ -83,7 +85,7 @@ static void made(snapshots *x, shard *s) {
     shard_snapshot *p = &s->snapshot;
     p->made = true;
     p->error = 0;
-    p->has = p->begun;
+    p->has = p->begun; /* mutation: snapshots/claims-its-end */
     x->trims = true;
     if (p->owed) saved(s);
     answer(&p->waiting, FKV_OK);

@@ -58,7 +58,7 @@ fkv_record suffix_describe(const op *o) {
     r.space = o->request.space;
     r.client = dedup_client_id(o->memory);
     r.sequence = o->request.sequence;
-    r.value = o->reply.expiry_ms;
+    r.value = o->reply.expiry_ms; /* mutation: derive/copy-without-result */
     return as_sent(r);
 }
 fkv_record suffix_record(const suffix *p, const uint8_t **key, const uint8_t **value) {

@@ -404,6 +404,7 @@ static void follow_all(uplink *u) {
 }
 
 /* Whose owner has no lease of it does not wait for it. */
+/* mutation: durable/lease-before-snapshot */
 static bool gives_leases(const backup *b) { return !b->shard->snapshot.owed; }
 
 /* Of as many as one message takes. False: the rest is said later, with what is true then. */

@@ -36,6 +36,7 @@ static void begin_value(walk *k, const table_entry *e) {
 static bool give_now(walk *k, const table_entry *e) {
     bool large = item_is_large(e);
     if (k->full || k->value_bytes) return false; /* that goes in front of what follows */
+    /* mutation: snapshots/damaged-given-as-good */
     item_kind kind = large ? ITEM_LARGE : table_is_whole(e) ? ITEM_ENTRIES : ITEM_DAMAGED;
     uint8_t *to = give(k, kind, item_entry_bytes(e));
     if (to) item_put_entry(to, e);
@@ -68,7 +69,7 @@ static void give_chain(walk *k) {
     if (k->rest && next != k->next) return forget_rest(k); /* it was split or merged: all of it again */
     k->next = next;
     k->rest = k->full || k->value_bytes;
-    if (k->rest) return;
+    if (k->rest) return; /* mutation: snapshots/walk-rest */
     forget_rest(k);
     k->cursor = next;
     if (next == 0) k->stage = WALK_CLIENTS;
@@ -80,7 +81,7 @@ static void give_value(walk *k) {
     const shard *s = k->s;
     bool there = table_committed(s->table, k->space, k->key, k->key_bytes, k->hash, &e) == FKV_OK;
     if (!there || e.version != k->version) {
-        if (give(k, ITEM_CUT, 0)) k->value_bytes = 0;
+        if (give(k, ITEM_CUT, 0)) k->value_bytes = 0; /* mutation: snapshots/walk-cut */
         return;
     }
     uint32_t left = k->value_bytes - k->value_at, n = left < VALUE_PIECE ? left : VALUE_PIECE;

@@ -54,7 +54,7 @@ void wal_seal_batch(uint8_t *batch, const wal_batch *head) {
 bool wal_begins_batch(const uint8_t block[WAL_BLOCK], const wal_file_head *file, uint64_t room, wal_batch *head) {
     memcpy(head, block, sizeof *head);
     if (head->magic != WAL_BATCH_MAGIC || head->number == 0 || head->number >= WAL_NUMBER_END) return false;
-    if (head->file != file->number || head->salt != file->salt) return false;
+    if (head->file != file->number || head->salt != file->salt) return false; /* mutation: log/earlier-life */
     if (head->bytes < sizeof *head || head->bytes > WAL_BATCH_MAX) return false;
     return wal_whole_blocks(head->bytes) <= room;
 }
@@ -66,6 +66,7 @@ bool wal_begun_batch(const uint8_t block[WAL_BLOCK], const wal_file_head *file, 
 }
 
 bool wal_batch_whole(const uint8_t *batch, const wal_batch *head) {
+    /* mutation: log/batch-crc */
     return head->crc == wal_crc_without(batch, wal_whole_blocks(head->bytes), offsetof(wal_batch, crc));
 }
 

@@ -54,6 +54,7 @@ void wal_file_note(wal_file *f, const wal_section *s) {
         *r = (wal_reach){ .shard = s->shard, .copy = s->copy };
         f->reaches++;
     }
+    /* mutation: durable/file-given-back-early */
     uint64_t end = s->first + (s->bytes > 0 && s->count == 0 ? 1 : s->count); /* a part goes with its record */
     if (r->end < end) r->end = end;
     if (r->epoch < s->epoch) r->epoch = s->epoch;
@@ -62,6 +63,6 @@ void wal_file_note(wal_file *f, const wal_section *s) {
 bool wal_file_covered(const wal_file *f, wal_covered covered, void *arg) {
     if (f->unknown) return false;
     for (uint32_t i = 0; i < f->places; i++)
-        if (f->reach[i].end && !covered(arg, &f->reach[i])) return false;
+        if (f->reach[i].end && !covered(arg, &f->reach[i])) return false; /* mutation: log/file-given-back */
     return true;
 }

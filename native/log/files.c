@@ -51,11 +51,13 @@ static bool make_file(wal_make *m, const char *spare) {
     char name[WAL_NAME_MAX], source[WAL_NAME_MAX];
     if (m->source) {
         wal_file_name(source, m->of.thread, m->source);
+        /* mutation: log/reuse-unsynced */
         if (!rename_file(m, source, spare) || !sync_directory(m) || !open_file(m, spare, DISK_WRITE)) return false;
     } else if (!open_file(m, spare, DISK_CREATE) || !write_zeros(m, spare)) {
         return false;
     }
     wal_file_name(name, m->of.thread, m->file->number);
+    /* mutation: log/head-unsynced */
     return write_head(m, spare) && disk_job_did(&m->base, "sync", spare, d->sync(d, m->file->handle)) &&
            rename_file(m, spare, name);
 }
@@ -66,7 +68,7 @@ static void make_or_give_up(wal_make *m) {
     char spare[WAL_NAME_MAX];
     snprintf(spare, sizeof spare, "%u-spare", m->of.thread);
     if (make_file(m, spare)) {
-        sync_directory(m);
+        sync_directory(m); /* mutation: log/name-unsynced */
         return;
     }
     int error = m->base.failure.error;
@@ -123,7 +125,8 @@ void wal_files_go_on(wal *w, bool again) {
     wal_make *m = &w->make;
     if (m->base.under_way || w->failed || w->stopped) return;
     wal_file *s = LIST_FIRST(&w->spare, wal_file, link);
-    bool usable = s && s->bytes == w->c.file_bytes && s->number < w->next_file + AHEAD;
+    bool usable = s && s->bytes == w->c.file_bytes &&
+                  s->number < w->next_file + AHEAD; /* mutation: log/third-file-anew */
     bool remove = s && (!usable || (w->aheads == AHEAD && w->spares > SPARE));
     if (!remove && (w->aheads == AHEAD || (w->full && !usable && !again))) return;
     m->of = w->c.of;
@@ -156,7 +159,7 @@ void wal_files_take(wal *w, fkv_list *found) {
     for (wal_file *f; (f = LIST_LAST(&w->kept, wal_file, link)) && !f->batched; w->spares++) {
         list_remove(&f->link);
         list_insert(at, &f->link);
-        if (f->number < w->next_file + AHEAD) at = &f->link;
+        if (f->number < w->next_file + AHEAD) at = &f->link; /* mutation: log/third-file-last */
     }
 }
 

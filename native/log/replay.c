@@ -83,7 +83,7 @@ static bool is_end(reader *r, const wal_file *f) {
         wal_batch head;
         seen s = batch_at(r, f, at, &head, &block);
         if (s == REFUSED) return false;
-        if (s == GOOD) return verdict(r, WAL_DAMAGED, f->number, f->at);
+        if (s == GOOD) return verdict(r, WAL_DAMAGED, f->number, f->at); /* mutation: log/damage-as-torn-tail */
     }
     if (torn) verdict(r, WAL_TORN, f->number, f->at);
     return true;
@@ -95,6 +95,7 @@ static bool read_batches(reader *r, wal_file *f) {
     const uint8_t *batch;
     seen s = BAD;
     for (; f->at < f->bytes && (s = batch_at(r, f, f->at, &head, &batch)) == GOOD; s = BAD) {
+        /* mutation: log/missing-batches */
         if (r->before && head.number != found->batch) return gap(r, f, &head);
         found->verdict = WAL_WHOLE; /* what was torn in a file before was cut off by an earlier start */
         if (!deliver(r, f, &head, batch)) return verdict(r, WAL_DAMAGED, f->number, f->at);
@@ -122,6 +123,7 @@ static bool read_head(reader *r, wal_file *f) {
         r->found->format = h.format;
         return verdict(r, WAL_LATER_FORMAT, f->number, 0);
     }
+    /* mutation: log/another-cluster */
     if (memcmp(h.cluster, of->cluster, sizeof h.cluster) != 0) return verdict(r, WAL_OTHER_CLUSTER, f->number, 0);
     if (h.instance != of->instance) return verdict(r, WAL_OTHER_INSTANCE, f->number, 0);
     if (h.number != f->number || h.thread != of->thread) return verdict(r, WAL_DAMAGED, f->number, 0);
@@ -180,10 +182,10 @@ static void read_files(reader *r) {
     const wal_file *p = NULL;
     for (fkv_list *l = found->files.next; l != &found->files; l = l->next) {
         wal_file *f = LIST_OF(l, wal_file, link);
-        if (!follows(r, p, f) || !read_file(r, f)) return;
+        if (!follows(r, p, f) || !read_file(r, f)) return; /* mutation: log/file-missing */
         p = f;
     }
-    if (found->batch == 1) is_new(r);
+    if (found->batch == 1) is_new(r); /* mutation: log/future-files-alone */
 }
 
 void wal_replay(disk *d, const wal_identity *of, wal_reader each, void *arg, wal_found *found) {

@@ -59,6 +59,7 @@ bool snapshot_begins(const uint8_t block[WAL_BLOCK], uint64_t number, uint64_t r
 }
 
 bool snapshot_whole(const uint8_t *chunk, const snapshot_chunk *head) {
+    /* mutation: snapshots/chunk-crc */
     return head->crc == wal_crc_without(chunk, snapshot_blocks(head), offsetof(snapshot_chunk, crc));
 }
 

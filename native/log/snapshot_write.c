@@ -52,7 +52,7 @@ static bool sync_written(snapshot_work *x, const names *n, uint64_t most) {
     disk *d = x->base.disk;
     if (x->at - x->synced <= most) return true;
     x->synced = x->at;
-    return disk_job_did(&x->base, "sync", n->new, d->sync(d, x->handle));
+    return disk_job_did(&x->base, "sync", n->new, d->sync(d, x->handle)); /* mutation: snapshots/sync-unchecked */
 }
 
 static void close_file(snapshot_work *x) {
@@ -74,6 +74,7 @@ static bool give_name(snapshot_work *x, const names *n) {
     close_file(x);
     if (!disk_job_did(&x->base, "rename", n->new, d->rename(d, n->new, n->own))) return false;
     x->created = false;
+    /* mutation: snapshots/name-unsynced */
     if (disk_job_did(&x->base, "sync", "the directory", d->sync_directory(d))) return true;
     x->outcome = SNAPSHOT_UNCERTAIN;
     return false;
@@ -83,7 +84,7 @@ static bool do_work(snapshot_work *x, const names *n) {
     if (x->handle < 0 && !create(x, n)) return false;
     if (x->buffer.count > 0 && !write_chunk(x, n)) return false;
     if (!x->last) return sync_written(x, n, SYNC_BYTES);
-    return write_foot(x, n) && sync_written(x, n, 0) && give_name(x, n);
+    return write_foot(x, n) && sync_written(x, n, 0) && give_name(x, n); /* mutation: snapshots/named-unsynced */
 }
 
 static void came_home(job *j);

@@ -29,6 +29,7 @@ static void write_on_disk(job *j) {
     wal_seal_batch(x->buffer.base, &x->head);
     uint64_t began = fkv_now_ns();
     int e = d->write(d, x->handle, x->at, x->buffer.base, wal_whole_blocks(x->head.bytes));
+    /* mutation: log/batch-unsynced, log/sync-unchecked */
     if (disk_job_did(&x->base, "write", name, e)) disk_job_did(&x->base, "sync", name, d->sync(d, x->handle));
     x->took_ns = fkv_now_ns() - began;
     disk_job_home(&x->base, written);
@@ -181,7 +182,7 @@ int wal_open(wal *w, const wal_config *c, wal_found *found, disk_failure *why) {
     empty(&w->filling);
     empty(&w->other);
     if (!w->filling.base || !w->other.base) disk_failed(why, "memory", "buffers", -ENOMEM);
-    if (why->error || !sync_found(w, why)) {
+    if (why->error || !sync_found(w, why)) { /* mutation: log/replayed-unsynced */
         wal_free(w);
         return why->error;
     }
@@ -200,7 +201,7 @@ void wal_trim(wal *w, wal_covered covered, void *arg) {
         if (f->handle >= 0 || !wal_file_covered(f, covered, arg)) break;
         const wal_file *next = LIST_AFTER(&w->kept, f, wal_file, link);
         w->holds_back = !next || !next->batched;
-        if (w->holds_back) break;
+        if (w->holds_back) break; /* mutation: log/last-file-given-back */
         list_remove(&f->link);
         list_push(&w->spare, &f->link);
         w->spares++;

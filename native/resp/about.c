@@ -48,7 +48,7 @@ void reset_command(resp_connection *c) {
 
 /* A web page can have a browser send what it likes to a local port, as lines. No line of HTTP is answered or survived,
  * as with redis-server. */
-void http_command(resp_connection *c) { c->broken = true; }
+void http_command(resp_connection *c) { c->broken = true; } /* mutation: gateway/browser */
 
 /* ---- transactions, which are refused ---- */
 

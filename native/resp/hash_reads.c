@@ -15,6 +15,7 @@ bool hash_fields(const resp_job *j, resp_out *o, uint32_t *count) {
     *count = 0;
     if (s == FKV_NOT_FOUND) return true;
     if (s == FKV_OK && r->codec != FKV_CODEC_FIELDS) s = FKV_WRONG_CODEC;
+    /* mutation: gateway/damaged-hash */
     if (s == FKV_OK && !fkv_count_fields(k->value, r->value_bytes, count)) s = FKV_WRONG_CODEC;
     if (s == FKV_OK) return true;
     answer_failure(o, s);

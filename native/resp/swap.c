@@ -33,5 +33,5 @@ bool swap_ended(resp_job *j, resp_call *k) {
         return true;
     }
     j->step = STEP_READ;
-    return false;
+    return false; /* mutation: gateway/set-get-in-two-steps */
 }

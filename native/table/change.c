@@ -30,7 +30,7 @@ static fkv_extent *write_extent(table *t, uint64_t location, const table_op *op,
                      .user_flags = op->user_flags };
     uint64_t words[4];
     header_words(&h, words);
-    __atomic_store_n(&e->state, FKV_EXTENT_PENDING, __ATOMIC_RELAXED);
+    __atomic_store_n(&e->state, FKV_EXTENT_PENDING, __ATOMIC_RELAXED); /* mutation: table/pending-first */
     fkv_store_fence();
     for (int i = 0; i < 4; i++) fkv_store_word((uint64_t *)(void *)e + 1 + i, words[i]);
     fkv_copy_in((uint8_t *)e + FKV_EXTENT_HEADER, op->key, op->key_bytes);
@@ -125,6 +125,7 @@ fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint
     if (op->key_bytes == 0 || op->key_bytes > FKV_KEY_MAX) return FKV_KEY_INVALID;
     if (writes(op->kind) && op->value_bytes > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
     if (t->buckets == 0) return busy(why, TABLE_BUSY_SEGMENT);
+    /* mutation: table/prepared-changed */
     if (t->prepared_count && table_prepared_find(t, op->hash, op->space, op->key, op->key_bytes))
         return busy(why, TABLE_BUSY_KEY);
     place old;
@@ -146,6 +147,7 @@ fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint
     prepared *p = table_prepared_add(t, op->hash, &handle);
     if (!p) return FKV_NO_MEMORY;
     p->kind = op->kind;
+    /* mutation: dataplane/moved-version */
     p->version = op->version ? op->version : fkv_version(t->config.epoch, t->sequence + 1);
     if (found) s = reserve_old(t, &old, p, why);
     if (s == FKV_OK && writes(op->kind)) {
@@ -209,11 +211,11 @@ void table_commit(table *t, const table_prepared *done) {
     fkv_assert(slot);
     fkv_extent *old = p->old_word ? extent_of(t, p->old_word) : NULL;
     uint64_t digest = 0;
-    if (old) {
+    if (old) { /* mutation: table/dead-first */
         fkv_assert(old->state == FKV_EXTENT_LIVE);
         set_state(old, FKV_EXTENT_DEAD);
     }
-    fkv_publish_word(slot, p->new_word);
+    fkv_publish_word(slot, p->new_word); /* mutation: table/slot-first */
     if (p->new_word) {
         fkv_extent *e = extent_of(t, p->new_word);
         fkv_assert(e->state == FKV_EXTENT_PENDING);
@@ -250,7 +252,7 @@ void table_abort(table *t, const table_prepared *done) {
     if (word) {
         t->prepared_bytes -= class_bytes(fkv_slot_class(word));
         set_state(extent_of(t, word), FKV_EXTENT_DEAD);
-        table_quarantine_aborted(t, fkv_slot_location(word), fkv_slot_class(word));
+        table_quarantine_aborted(t, fkv_slot_location(word), fkv_slot_class(word)); /* mutation: table/aborted-insert */
     }
     if (kept) {
         uint64_t *slot = table_index_slot(t, hash, kept);

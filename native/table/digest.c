@@ -102,7 +102,7 @@ static table_scrub_result step(table *t, size_t *budget) {
         if (next >> 32) return ended(t);
         s->order = next << 32;
     } else if (checksum(t, &f, budget)) {
-        if (s->crc != f.e->crc) return over(t, TABLE_SCRUB_DAMAGED);
+        if (s->crc != f.e->crc) return over(t, TABLE_SCRUB_DAMAGED); /* mutation: integrity/scrub-crc */
         if (!fkv_extent_expiry(f.e->expiry_space)) s->digest ^= table_digest_word(f.hash, f.e->version);
         if (f.order == UINT64_MAX) return ended(t);
         s->order = f.order + 1;

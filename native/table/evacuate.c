@@ -137,6 +137,7 @@ static void copy_extent(table *t, const fkv_extent *from, uint64_t location) {
     uint32_t crc = fkv_crc32c(0, (const uint8_t *)&h + 8, FKV_EXTENT_HEADER - 8);
     crc = fkv_crc32c(crc, extent_key(from), body);
     /* what is damaged does not become good by that */
+    /* mutation: table/damaged-made-good */
     if (fkv_extent_crc(from, h.key_bytes, h.value_bytes) != h.crc) crc = ~crc;
     __atomic_store_n(&to->crc, crc, FKV_SHARED_STORE);
 }
@@ -148,6 +149,7 @@ static outcome move_extent(table *t, uint64_t *slot) {
     /* kept for an insert: its extent is still being written */
     if (fkv_slot_fingerprint(word) == 0) return MUST_WAIT;
     uint16_t space = fkv_extent_namespace(e->expiry_space);
+    /* mutation: table/evacuation-prepared */
     if (table_prepared_find(t, extent_hash(t, e), space, extent_key(e), e->key_bytes)) return MUST_WAIT;
     if (!table_quarantine_fits(t, class_bytes(cls)) || !table_quarantine_place(t, cls)) return MUST_WAIT;
     uint64_t location = table_heap_take(t, cls);
@@ -157,7 +159,7 @@ static outcome move_extent(table *t, uint64_t *slot) {
         return table_ask_heap(t, cls) ? MUST_WAIT : NO_ROOM;
     }
     copy_extent(t, e, location);
-    set_state(e, FKV_EXTENT_DEAD);
+    set_state(e, FKV_EXTENT_DEAD); /* mutation: table/evacuation-dead-first */
     fkv_publish_word(slot, fkv_slot(fkv_slot_fingerprint(word), to_cls, location));
     set_state(at_location(t, location), FKV_EXTENT_LIVE);
     table_quarantine_extent(t, fkv_slot_location(word), cls);

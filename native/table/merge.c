@@ -89,13 +89,15 @@ bool table_merge(table *t) {
     }
     uint32_t length = fill_chain(t, to, comes.words, fits, more);
     if (length > t->longest_chain) t->longest_chain = length;
+    /* mutation: table/merge-settling */
     fkv_publish_word(&to->word0, fkv_bucket_word0(fkv_bucket_tag(to->word0), level, FKV_BUCKET_SETTLING));
+    /* mutation: table/merge-merged */
     fkv_publish_word(&from->word0, fkv_bucket_word0(fkv_bucket_tag(from->word0), level + 1, FKV_BUCKET_MERGED));
     t->buckets--;
     t->merges++;
     /* In this order: what settles b' unlinks its chain before the memory of that may be used again. */
     table_quarantine_settle(t, number);
-    table_quarantine_settle(t, image);
+    table_quarantine_settle(t, image); /* mutation: table/merge-clears-at-once */
     for (const fkv_bucket *b = from; fkv_bucket_overflow(b->word1); b = overflow_of(t, b)) {
         table_quarantine_extent(t, fkv_bucket_overflow(b->word1), FKV_CLASS_BUCKET);
         t->overflow_buckets--;

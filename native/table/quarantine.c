@@ -131,6 +131,7 @@ static void come_closer(const table *t, uint64_t item) {
 static bool drain(table *t, delay_queue *q, int *budget) {
     while (q->marks > 0) {
         delay_mark *m = &q->mark[q->first_mark];
+        /* mutation: table/quarantine, table/split-quarantine, table/chain-quarantine */
         if (m->last_ns + q->delay_ns > t->now_ns && !t->unread) return false;
         while (q->head != m->end) {
             if ((*budget)-- <= 0) return true;

@@ -124,7 +124,7 @@ typedef struct fkv_found {
 
 static inline bool fkv_extent_lengths_fit(const fkv_extent *h, size_t bytes) {
     uint64_t all = (uint64_t)FKV_EXTENT_HEADER + h->key_bytes + h->value_bytes;
-    return h->key_bytes != 0 && h->key_bytes <= FKV_KEY_MAX && all <= bytes;
+    return h->key_bytes != 0 && h->key_bytes <= FKV_KEY_MAX && all <= bytes; /* mutation: table/reader-lengths */
 }
 static inline void fkv_extent_describe(const fkv_extent *h, fkv_found *out) {
     *out = (fkv_found){ .version = h->version,
@@ -145,7 +145,9 @@ static inline fkv_read fkv_extent_check(const void *landed, size_t bytes, const 
     if (bytes < FKV_EXTENT_HEADER) return FKV_READ_AGAIN;
     fkv_extent h;
     memcpy(&h, landed, sizeof h);
+    /* mutation: table/reader-tag */
     if (h.state != FKV_EXTENT_LIVE || h.tag != want->tag || !fkv_extent_lengths_fit(&h, bytes)) return FKV_READ_AGAIN;
+    /* mutation: table/reader-crc */
     if (fkv_extent_crc(landed, h.key_bytes, h.value_bytes) != h.crc) return FKV_READ_AGAIN;
     if (h.key_bytes != want->key_bytes || fkv_extent_namespace(h.expiry_space) != want->space ||
         memcmp((const uint8_t *)landed + FKV_EXTENT_HEADER, want->key, want->key_bytes) != 0)
@@ -177,7 +179,7 @@ static inline fkv_read fkv_extent_copy(const void *shared, size_t bytes, const f
     const uint64_t *word = shared;
     if (bytes < FKV_EXTENT_HEADER) return FKV_READ_AGAIN;
     uint64_t head[FKV_EXTENT_HEADER / 8];
-    head[1] = __atomic_load_n(&e->version, __ATOMIC_ACQUIRE);
+    head[1] = __atomic_load_n(&e->version, __ATOMIC_ACQUIRE); /* mutation: table/reader-version-first */
     if (__atomic_load_n(&e->state, __ATOMIC_ACQUIRE) != FKV_EXTENT_LIVE) return FKV_READ_AGAIN;
     for (int i = 2; i < FKV_EXTENT_HEADER / 8; i++) head[i] = __atomic_load_n(word + i, FKV_SHARED_LOAD);
     head[0] = 0;
@@ -191,7 +193,7 @@ static inline fkv_read fkv_extent_copy(const void *shared, size_t bytes, const f
     fkv_copy_shared_end();
     bool changed = __atomic_load_n(&e->state, __ATOMIC_RELAXED) != FKV_EXTENT_LIVE ||
                    __atomic_load_n(&e->version, __ATOMIC_RELAXED) != h.version;
-    if (changed) return FKV_READ_AGAIN;
+    if (changed) return FKV_READ_AGAIN; /* mutation: table/reader-second-look */
     if (!ours) return FKV_READ_OTHER_KEY;
     fkv_extent_describe(&h, found);
     return h.value_bytes <= room ? FKV_READ_OK : FKV_READ_TOO_SMALL;

@@ -80,6 +80,7 @@ static bool has_room(const table *t) { return t->buckets < t->grains * GRAIN_BUC
 static bool quarantine_first(const table *t, uint32_t length) {
     uint32_t number = next_number(t), moves = t->moving[number];
     if (fkv_bucket_marks(bucket_at(t, number)->word0) == FKV_BUCKET_SETTLING) moves--; /* that is no slot */
+    /* mutation: table/number-reused */
     return t->moving[t->buckets] > 0 || (moves > 0 && (length >= MOVING_CHAIN || moves > MOVING_MOST));
 }
 

@@ -22,7 +22,7 @@ static bool expire(table *t, uint64_t *slot) {
     if (table_index_slot(t, hash, word) != slot) return true;
     if (table_prepared_find(t, hash, fkv_extent_namespace(e->expiry_space), extent_key(e), e->key_bytes)) return false;
     if (!table_quarantine_fits(t, class_bytes(cls)) || !table_quarantine_place(t, cls)) return false;
-    set_state(e, FKV_EXTENT_DEAD);
+    set_state(e, FKV_EXTENT_DEAD); /* mutation: table/expired-dead-first */
     fkv_publish_word(slot, 0);
     table_entry_gone(t, e, cls);
     table_quarantine_extent(t, fkv_slot_location(word), cls);

@@ -38,6 +38,7 @@ static void hide(const fkv_seed *secret, const uint8_t code[16], const void *fro
         all[1] = i;
         fkv_mac(secret, all, sizeof all, bytes + 16 * i);
     }
+    /* mutation: encryption/name-shows-ticket */
     for (size_t i = 0; i < sizeof(fkv_ticket); i++) ((uint8_t *)to)[i] = ((const uint8_t *)from)[i] ^ bytes[i];
 }
 
@@ -64,7 +65,7 @@ bool fkv_pass_ok(const fkv_seed *secret, const fkv_pass *p) {
 void fkv_prove(const fkv_seed *key, uint64_t head, const fkv_ticket *t, const uint8_t nonce[FKV_NONCE_BYTES],
                uint8_t proof[FKV_PROOF_BYTES]) {
     uint8_t all[sizeof head + sizeof *t + FKV_NONCE_BYTES];
-    memcpy(all, &head, sizeof head);
+    memcpy(all, &head, sizeof head); /* mutation: access/proof-for-anything */
     memcpy(all + sizeof head, t, sizeof *t);
     memcpy(all + sizeof head + sizeof *t, nonce, FKV_NONCE_BYTES);
     fkv_mac(key, all, sizeof all, proof);

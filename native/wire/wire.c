@@ -26,7 +26,7 @@ static bool rendezvous_ok(const uint8_t *body, uint32_t value_bytes) {
 static bool fields_ok(const fkv_request *r, const uint8_t *body, uint32_t left) {
     uint32_t count;
     if (left != r->value_bytes || r->codec != FKV_CODEC_FIELDS) return false;
-    if (!fkv_count_fields(body, left, &count) || count == 0) return false;
+    if (!fkv_count_fields(body, left, &count) || count == 0) return false; /* mutation: derive/cut-fields */
     if (r->op == FKV_OP_SET_FIELDS) return r->expected <= 1;
     return r->op != FKV_OP_INCREMENT_FIELD || count == 1;
 }
@@ -118,7 +118,7 @@ bool wire_scan_value_whole(const fkv_scan_entry *e, const uint8_t *key, const ui
     uint32_t crc;
     if (!value || e->has_value != FKV_SCAN_VALUE_CHECKED) return false;
     memcpy(&crc, value + e->value_bytes, sizeof crc);
-    return crc == crc_of(e, key, value);
+    return crc == crc_of(e, key, value); /* mutation: joins/damaged-on-its-way */
 }
 
 static bool scan_body_ok(const uint8_t *body, uint32_t bytes) {

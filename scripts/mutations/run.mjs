@@ -8,10 +8,10 @@
  * After a build (npm run setup): what is not mutated is taken from dist/. With --files only the rows that changes of these
  * files may concern (checks/chosen.mjs), of which there may be none.
  *
- * Lists of mutations are the other files of this folder; those of C are written by file (checks/in-file.mjs). A
- * mutation is
- *   { name, file, find, replace, caughtBy }
- *   find      text of `file`, TypeScript or C, which must occur there exactly once (checks/text.mjs)
+ * Lists of mutations are the other files of this folder. A row of a list is
+ *   name: [operator, caughtBy]
+ *   name      the marker in the sources, a comment "mutation: list/name", says where (checks/markers.mjs)
+ *   operator  what is done to the code there, TypeScript or C (checks/operators.mjs)
  *   caughtBy  { test: 'path/x.test.ts', title: 'the test that must fail' },
  *             { simulation: /what must be reported as violated/, seeds, steps, application }, or for C
  *             { program: 'x', test: 'the function of x_test.c in native/test that must fail', sanitizer: 'thread',
@@ -36,15 +36,16 @@ import typescript from 'typescript';
 import { concerns } from './checks/chosen.mjs';
 import { NativeTree } from './checks/native.mjs';
 import { endAll, run } from './checks/process.mjs';
-import { mutate, occurrences } from './checks/text.mjs';
+import { allMarkers, mutate } from './checks/markers.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = resolve(here, '../..');
 async function lists() {
+  const fileOf = new Map(allMarkers(root).map(({ name, file }) => [name, file]));
   const files = readdirSync(here).filter((name) => name.endsWith('.mjs') && name !== 'run.mjs');
   const modules = await Promise.all(files.map((name) => import(join(here, name))));
   return modules.flatMap(({ mutations }, i) =>
-    mutations.map((mutation) => ({ ...mutation, list: `scripts/mutations/${files[i]}` })),
+    mutations.map((row) => ({ ...row, file: fileOf.get(row.name), list: `scripts/mutations/${files[i]}` })),
   );
 }
 
@@ -146,10 +147,16 @@ async function check(mutation) {
   }
 }
 
-/** How often the text of a mutation occurs where it must occur once; undefined when it does. */
-function misplaced({ file, find }) {
-  const times = occurrences(readFileSync(join(root, file), 'utf8'), find);
-  return times === 1 ? undefined : { why: `the text to replace occurs ${times} times in ${file}` };
+/** Why the mutation has no place in the sources; undefined when it has one. */
+function misplaced(mutation) {
+  const { file, name } = mutation;
+  if (file === undefined) return { why: `no marker "mutation: ${name}" is in the sources` };
+  try {
+    mutate(readFileSync(join(root, file), 'utf8'), mutation);
+    return undefined;
+  } catch (error) {
+    return { why: `its operator does not apply in ${file}: ${error.message}` };
+  }
 }
 
 /** The rows of the table that are printed again below it. */
@@ -158,7 +165,7 @@ async function report(mutation, checked) {
   const began = performance.now();
   const { caught, why } = misplaced(mutation) ?? (await checked());
   const seconds = ((performance.now() - began) / 1000).toFixed(1).padStart(5);
-  const row = `${caught === undefined ? 'SURVIVED' : 'caught  '} ${seconds} s  ${mutation.name.padEnd(62)} ${caught ?? why}`;
+  const row = `${caught === undefined ? 'SURVIVED' : 'caught  '} ${seconds} s  ${mutation.name.padEnd(44)} ${caught ?? why}`;
   if (caught === undefined) survivors.push(row);
   console.log(row);
 }

@@ -248,9 +248,11 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   }
   const insecure = need('insecure');
   const overNetwork = transports.some((p) => !isSameHost(p));
+  // mutation: http/open-beyond-loopback
   const exposed = [...listen, ...peerListen, ...httpListen, ...(overNetwork ? fabricListen : [])].find(
     (a) => !isLoopback(a.host),
   );
+  // mutation: tenants/tls-as-access
   if (exposed !== undefined && access.writer === undefined && cluster === undefined && !insecure) {
     throw configError(
       `${formatHostPort(exposed)} can be reached from other machines, and there is no token${tls === undefined ? '' : ' (TLS hides what is said, and lets anybody in)'}: whoever connects could read and change everything. ` +

@@ -51,6 +51,7 @@ export function checkPrivate(path: string, wrong: (what: string) => FarkvError):
   const kind = otherKind(file);
   if (kind !== undefined) throw wrong(`is ${kind}, not a regular file`);
   const { mode, size } = file;
+  // mutation: tenants/secrets-for-all
   if (othersMay(file, process.getuid?.() ?? 0))
     throw wrong(`can be read or changed by others (mode ${(mode & 0o777).toString(8)}): chmod 600 ${path}`);
   if (size > BYTES_MAX) throw wrong(`has ${size} bytes; a file of secrets has at most ${BYTES_MAX}`);

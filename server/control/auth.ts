@@ -69,6 +69,7 @@ export class Tokens {
     let looked = this.#secrets.value;
     return () => {
       const now = this.#secrets.value;
+      // mutation: credentials/token-taken-out
       if (now !== looked && !now.some((one) => timingSafeEqual(one.digest, given)))
         return `its token was taken out of ${this.source}`;
       looked = now;
@@ -123,6 +124,7 @@ export class Credentials {
       ...key('admin', access.monitor, { access: 'monitor' }),
       ...key('peer', access.peer, { access: 'peer' }),
       ...access.tenants.flatMap(({ name, maxClients, writer, reader }) => {
+        // mutation: tenants/default-token
         const of = { tenant: name, ...(maxClients === undefined ? {} : { maxClients }) };
         return [
           ...key('client', writer, { access: 'writer', ...of }),
@@ -134,8 +136,9 @@ export class Credentials {
 
   /** Undefined: nobody who may come in as `role`. Without any token or certificate at all, everybody may. */
   identify(role: Role, token: string | undefined): Identity | undefined {
-    if (this.isOpen) return { access: OPEN[role], name: 'anybody' };
+    if (this.isOpen) return { access: OPEN[role], name: 'anybody' }; // mutation: tenants/open-role
     // Those of other roles are compared too: the time taken tells nothing.
+    // mutation: tenants/any-role
     const [found] = this.#keys.filter((key) => key.tokens.accepts(token) && key.role === role);
     if (found === undefined || token === undefined) return undefined;
     const name = found.tokens.label(token);
@@ -158,10 +161,12 @@ export class Credentials {
     const refuse = (why: string): never => {
       throw new FarkvError('ERR_UNAUTHORIZED', `the certificate (${uris.join(', ')}) opens nothing here: ${why}`);
     };
+    // mutation: credentials/another-authority
     if (untrusted !== undefined) return refuse(`it is not trusted (${untrusted})`);
     const name = soleName(uris);
     if (name === undefined) return refuse('it is expected to have one farkv://CLUSTER/ROLE/NAME');
-    if (name.cluster !== cluster) return refuse(`this is cluster ${cluster}`);
+    if (name.cluster !== cluster) return refuse(`this is cluster ${cluster}`); // mutation: credentials/another-cluster
+    // mutation: credentials/any-role
     if (!OPENS[role].includes(name.role)) return refuse(`${ROLES[role]} come as ${OPENS[role].join(' or ')}`);
     const tenant = tenants.find((one) => one.name === name.tenant);
     if (name.tenant !== undefined && tenant === undefined) return refuse(`there is no tenant ${name.tenant}`);
@@ -169,7 +174,7 @@ export class Credentials {
       access: name.role,
       name: name.name,
       lapsed: (wallMs) => expired(expiresMs, wallMs),
-      ...(tenant === undefined ? {} : { tenant: tenant.name }),
+      ...(tenant === undefined ? {} : { tenant: tenant.name }), // mutation: credentials/tenant-certificate
       ...(tenant?.maxClients === undefined ? {} : { maxClients: tenant.maxClients }),
       ...(role !== 'peer' || name.name === ANY_SERVER ? {} : { serverId: name.name }),
     };

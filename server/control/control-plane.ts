@@ -249,6 +249,7 @@ class Visit {
   #arrives(hello: Hello): void {
     const { serverId, credentials, state } = this.#options;
     this.#role = hello.role;
+    // mutation: control/server-at-client-port
     if (hello.role === 'peer') {
       throw new FarkvError(
         'ERR_CONFIG',
@@ -297,13 +298,14 @@ class Visit {
     const client = clientOf(tickets, state(), hello.ticket, tenant);
     const clientId = idOf(client);
     this.#options.log.debug(`client ${clientId} of tenant ${tenant}`);
-    const writes = access === 'writer';
+    const writes = access === 'writer'; // mutation: tenants/reader-writes
     const revokedMs = revokedBeforeMs(state(), clientId, tenant);
     let last: Uint8Array = new Uint8Array();
     const ticket = (now: MetadataState): Uint8Array =>
-      (last = issueTicket(tickets, now, { client, tenant, writes }, wallMs()));
+      (last = issueTicket(tickets, now, { client, tenant, writes }, wallMs())); // mutation: tenants/default-ticket
     const isStale = (now: MetadataState): boolean => tickets.openTicket(ticketSecrets(now), last) === undefined;
     const isRevoked = (now: MetadataState): boolean =>
+      // mutation: credentials/expired-certificate
       revokedBeforeMs(now, clientId, tenant) > revokedMs || lapsed?.(wallMs()) !== undefined;
     const entry = {
       id: clientId,

@@ -88,7 +88,7 @@ export class PeerPlane {
             from: hello.from ?? '',
             source: guest.source,
             who: { role: 'peer', name, address },
-            access: hello.join === true ? 'joiner' : 'peer',
+            access: hello.join === true ? 'joiner' : 'peer', // mutation: tenants/joiner-as-peer
           };
           peer = arrived;
           if (arrived.access === 'peer') this.#admitted += 1;
@@ -99,6 +99,7 @@ export class PeerPlane {
           if (arrived.access === 'joiner') {
             // Until its join token is found to be good it is a stranger, and is told nothing that opens anything.
             const { serverId, clusterId } = fields;
+            // mutation: control/joiner-told-directory
             incoming.welcome({ serverId, clusterId }, JOINER_FRAME_LIMITS, JOINER_VISIT);
             return;
           }
@@ -140,10 +141,12 @@ export class PeerPlane {
   /** What a welcome says, or the reason to turn the peer away. */
   #arrives(hello: Hello, guest: Guest): { serverId: string; clusterId: string; instance: string; identity: Identity } {
     const { credentials, arrives, state, serverId, instance } = this.#options;
+    // mutation: control/client-at-server-port
     if (hello.role !== 'peer')
       throw new FarkvError('ERR_CONFIG', 'this is the port between servers: clients and operators use --listen');
     const identity = identify(this.#logins, credentials, guest, hello);
     const { serverId: certified } = identity;
+    // mutation: credentials/name-of-another
     if (certified !== undefined && certified !== hello.from)
       throw new FarkvError(
         'ERR_UNAUTHORIZED',

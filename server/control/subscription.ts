@@ -57,7 +57,7 @@ export class MapFrames {
   >();
 
   between(known: MetadataState | undefined, state: MetadataState, tenant: number): readonly Uint8Array[] {
-    const last = this.#last.get(tenant);
+    const last = this.#last.get(tenant); // mutation: tenants/frames-of-another
     if (last?.to === state && last.from === known) return last.frames;
     const frames = mapFrames(state, known, tenant);
     this.#last.set(tenant, { from: known, to: state, frames });
@@ -128,7 +128,7 @@ export class Subscription {
   }
 
   #endIfRevoked(state: MetadataState): boolean {
-    const revoked = this.#isRevoked(state);
+    const revoked = this.#isRevoked(state); // mutation: access/revoked-renews
     if (revoked) {
       const why = 'its tickets were revoked, or its credential is good no more';
       this.#connection.close(new FarkvError('ERR_UNAUTHORIZED', why));

@@ -83,6 +83,7 @@ export function clientOf(
 ): bigint {
   const ticket = shown && codes.openTicket(ticketSecrets(state), shown);
   const known =
+    // mutation: access/id-of-another-tenant
     ticket?.tenant === tenant && ticket.issuedMs >= revokedBeforeMs(state, idOf(ticket.client), tenant)
       ? ticket.client
       : undefined;

@@ -20,7 +20,7 @@ export function serverTls(files: TlsFiles, log: Log): { readonly value: TlsOptio
     const options: TlsOptions = {
       ...TLS_ONLY,
       // A session that goes on is not verified again: a certificate would open after its time.
-      secureOptions: constants.SSL_OP_NO_TICKET,
+      secureOptions: constants.SSL_OP_NO_TICKET, // mutation: credentials/session-resumed
       cert: readRegular(cert, PEM_BYTES_MAX),
       key: readRegular(key, PEM_BYTES_MAX),
       ...(ca === undefined ? {} : { ca: readRegular(ca, PEM_BYTES_MAX) }),

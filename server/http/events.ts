@@ -114,6 +114,7 @@ export class Events {
   #write(one: Listening, text: string): void {
     const { nowMs = () => Date.now() } = this.#options;
     const hasLapsed = one.identity.lapsed?.(nowMs()) !== undefined;
+    // mutation: http/outlives-token
     if (hasLapsed || one.stream.writableLength > LISTENER_UNREAD) {
       this.#listening.delete(one);
       one.stream.destroy();

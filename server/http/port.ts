@@ -185,6 +185,7 @@ export class HttpPort {
       this.#text(request, response, 400, 'Host is missing');
       return;
     }
+    // mutation: http/any-host-name
     if (!isOwnHost(headers.host, socket.localAddress, this.#options.addresses)) {
       this.#text(request, response, 421, 'the name in Host is not one of this server: use 127.0.0.1 or localhost');
       return;
@@ -203,7 +204,7 @@ export class HttpPort {
       this.#text(request, response, 200, roleOf(await this.#own.get(), this.#options.serverId));
       return;
     }
-    const identity = this.#identify(request, response, this.#peers.get(socket)?.guest);
+    const identity = this.#identify(request, response, this.#peers.get(socket)?.guest); // mutation: http/no-token
     if (identity !== undefined) await this.#show(path, request, response, identity);
   }
 
@@ -213,6 +214,7 @@ export class HttpPort {
     const token = tokenIn(request.headers.authorization);
     if (guest === undefined) return undefined;
     try {
+      // mutation: http/token-of-a-writer
       const hello = { t: 'hello', magic: 'farkv', versions: [1, 1], role: 'admin' } as const;
       const identity = identify(logins, credentials, guest, { ...hello, ...(token === undefined ? {} : { token }) });
       known.add(guest.source);

@@ -99,6 +99,7 @@ export class LeaseGrantor {
     const { driver, nowMs, changed } = this.#options;
     const { members } = driver.state;
     // Before a quorum is waited for: the leader has heard this owner, also while it cannot grant.
+    // mutation: metadata/silence-unconfirmed
     if (members.get(id)?.incarnation === request.incarnation && !request.end) this.current?.leases.asked(id, nowMs());
     const { grantor, index } = await this.#confirmed();
     if (driver.state.members.get(id)?.incarnation !== request.incarnation)

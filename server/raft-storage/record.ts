@@ -86,6 +86,7 @@ export function decodeRecord(
   const end = at + FRAME + view.getUint32(at + 4, true);
   if (view.getUint32(at, true) !== MAGIC || end < at + FRAME + BODY_FIXED || end > bytes.length) return undefined;
   const body = bytes.subarray(at + FRAME, end);
+  // mutation: storage/torn-record
   if (mixed(checksum(body), sequence) !== view.getUint32(at + 8, true)) return undefined;
   const record = decodeBody(body);
   return record === undefined ? undefined : { record, end };

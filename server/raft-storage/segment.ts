@@ -46,7 +46,7 @@ export function createSegment(disk: Disk, sequence: number, nextIndex: number, c
     throw error;
   }
   file.datasync();
-  disk.syncNames();
+  disk.syncNames(); // mutation: storage/segment-name-unsynced
   return file;
 }
 
@@ -94,6 +94,7 @@ export function readSegment(
     end = next.end;
   }
   if (end < bytes.length || end < acknowledged) {
+    // mutation: storage/damage-as-torn-end
     const torn = last && end >= acknowledged && !recordFollows(bytes, end + 1, sequence, checksum);
     if (!torn) throw new Damage(`${name} cannot be read from byte ${end} on, and what follows was acknowledged`);
   }

@@ -139,7 +139,7 @@ export class SegmentedLog {
       if (error instanceof NoRoom) this.#file.truncate(before);
       throw error;
     }
-    this.#file.datasync();
+    this.#file.datasync(); // mutation: storage/entries-unsynced
     this.#newest.lastIndex = highestIndex([record], this.#newest.lastIndex);
   }
 

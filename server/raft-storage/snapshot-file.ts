@@ -44,7 +44,7 @@ export function writeSnapshot(disk: Disk, snapshot: Snapshot, checksum: Checksum
     if (error instanceof NoRoom) disk.remove(`${name}.new`);
     throw error;
   }
-  file.datasync();
+  file.datasync(); // mutation: storage/snapshot-unsynced
   file.close();
   disk.rename(`${name}.new`, name);
   disk.syncNames();

@@ -110,7 +110,7 @@ export class StateFile {
 
   #writeSynced(slot: number, sequence: number, a: number, b: number): void {
     this.#write(slot, sequence, a, b);
-    this.file.datasync();
+    this.file.datasync(); // mutation: storage/vote-unsynced
   }
 
   #write(slot: number, sequence: number, a: number, b: number): void {

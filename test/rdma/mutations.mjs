@@ -5,92 +5,19 @@
  * name has it.
  */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { NativeTree } from '../../scripts/mutations/checks/native.mjs';
-import { occurrences } from '../../scripts/mutations/checks/text.mjs';
-import { by, inFile } from '../../scripts/mutations/checks/in-file.mjs';
+import { allMarkers } from '../../scripts/mutations/checks/markers.mjs';
+import { mutations as rows } from './verbs.mjs';
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
-const over = (device) => (test) => by('fabric_verbs')(test, { device });
-const [rxe, siw] = [over('rxe'), over('siw')];
-
-const mutations = [
-  ...inFile('native/fabric/verbs/cm.c', [
-    [
-      "rdma_connect is called at the completion queue's thread",
-      siw('connecting_to_nobody_holds_up_no_other_connection'),
-      'if (verbs_dial_begin(c, &p))',
-      'if (c->cq->d->v->rdma_connect(c->id, &p))',
-    ],
-    [
-      'an owner speaks first over iWARP',
-      siw('an_owner_posts_nothing_before_it_may'),
-      '->transport_type == IBV_TRANSPORT_IWARP;',
-      '->transport_type == 0;',
-    ],
-  ]),
-  ...inFile('native/fabric/verbs/conn.c', [
-    [
-      'what ran out of time is told of a message of which nobody hears',
-      rxe('what_the_device_never_completes_ends_in_time'),
-      'while (oldest != c->sq_head && c->sq[oldest % VERBS_SQ].kind != VERBS_SQ_READ) oldest++;',
-      '',
-    ],
-  ]),
-  ...inFile('native/fabric/verbs/dial.c', [
-    [
-      'a call that waits is not interrupted',
-      siw('connecting_to_nobody_holds_up_no_other_connection'),
-      'if (interrupt_signal) pthread_kill(a->thread, interrupt_signal);',
-      '',
-    ],
-  ]),
-  ...inFile('native/fabric/verbs/poll.c', [
-    [
-      'the set-up of a connection has no end',
-      siw('connecting_to_nobody_ends_in_time_and_as_failed'),
-      'if (now < c->deadline_ns) continue;',
-      'continue;',
-    ],
-    [
-      'when something was posted is never noted',
-      rxe('what_the_device_never_completes_ends_in_time'),
-      '        see(c, now);\n',
-      '',
-    ],
-  ]),
-  ...inFile('native/fabric/verbs/post.c', [
-    [
-      'the upper half of an rkey is not looked at',
-      rxe('a_wrong_rkey_is_refused'),
-      'r[i].rkey >> 32 ? FAB_REM_ACCESS_ERR : FAB_SUCCESS',
-      'FAB_SUCCESS',
-    ],
-  ]),
-  ...inFile('native/fabric/verbs/domain.c', [
-    [
-      'a lost device is bound again',
-      rxe('a_client_lets_a_lost_device_go_and_binds_anew'),
-      'if (d->lost) {',
-      'if (false) {',
-    ],
-    [
-      'buffers keep their registration with a lost device',
-      rxe('a_client_lets_a_lost_device_go_and_binds_anew'),
-      'm->registered = 0;',
-      '',
-    ],
-    [
-      'all tenants share a protection domain',
-      rxe('a_region_of_another_tenant_is_refused'),
-      'if (p->tenant == tenant) {',
-      'if (p) {',
-    ],
-  ]),
-].filter(({ name }) => name.includes(process.argv[2] ?? ''));
+const fileOf = new Map(allMarkers(root).map(({ name, file }) => [name, file]));
+const mutations = rows
+  .map((row) => ({ ...row, file: fileOf.get(row.name) }))
+  .filter(({ name }) => name.includes(process.argv[2] ?? ''));
 
 /** In the guest: runs each; the line says how it ended, for how long a mutant waits is bounded. */
 const GUEST = `
@@ -109,10 +36,9 @@ let survived = 0;
 try {
   const list = [];
   for (const [i, mutation] of mutations.entries()) {
-    const { name, file, find, caughtBy } = mutation;
-    const places = occurrences(readFileSync(join(root, file), 'utf8'), find);
+    const { name, file, caughtBy } = mutation;
     const { target, why } =
-      places === 1 ? await tree.build(mutation) : { why: `the text to replace occurs ${places} times in ${file}` };
+      file === undefined ? { why: 'it has no marker in the sources' } : await tree.build(mutation);
     if (target === undefined) {
       survived++;
       console.log(`SURVIVED  ${name}: ${why}`);

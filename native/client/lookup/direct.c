@@ -158,7 +158,7 @@ static look look_again(search *s) {
 /* The checks after the last load. They may refuse a value that was copied already: then *dropped is set. */
 static inline bool conclude(search *s, look r, uint64_t now, lookup_result *out, bool *dropped) {
     lookup *l = s->l;
-    if (__builtin_expect(now >= s->sh->lease_until, 0)) {
+    if (__builtin_expect(now >= s->sh->lease_until, 0)) { /* mutation: lookup/lease-after-copy */
         l->stats.late++;
         *dropped = true;
         return false;

@@ -230,7 +230,7 @@ static bool read_guess(lookup_get *g) {
     uint32_t bytes;
     if (g->retries || l->shard[g->shard].outdated || !locations_guess(&l->locations, g->hash, &at)) return false;
     const lookup_view *v = layout_heap_view(g->layout, fkv_location_segment(at.word));
-    if (!v || v->tag != at.tag ||
+    if (!v || v->tag != at.tag || /* mutation: lookup/another-tag */
         !fkv_location_range(fkv_slot_location(at.word), fkv_slot_class(at.word), v->bytes, &offset, &bytes)) {
         locations_forget(&l->locations, g->hash);
         return false;
@@ -245,12 +245,14 @@ static bool read_guess(lookup_get *g) {
 
 static bool lease_good(lookup_get *g, uint64_t now) {
     const lookup_shard *sh = &g->l->shard[g->shard];
+    /* mutation: lookup/lease-of-another-incarnation */
     return g->layout->incarnation == sh->lease_incarnation && now < sh->lease_granted_until;
 }
 
 /* `bytes`: of what the answer rests on. */
 static void conclude(lookup_get *g, fkv_status status, uint32_t bytes) {
     uint64_t now = lookup_polled_ns(g->l);
+    /* mutation: lookup/lease-before-read, lookup/read-for-ever */
     if (now - g->started_ns > fkv_get_life_ns(bytes) || !lease_good(g, now))
         late(g);
     else
@@ -288,6 +290,7 @@ static __attribute__((noinline)) bool other_state(lookup_get *g, fkv_bucket_stat
         return false;
     }
     if (s == FKV_BUCKET_AGAIN) {
+        /* mutation: lookup/settling-miss */
         if (g->settling_number == g->number && g->settling_started_ns == g->started_ns) return true;
         g->settling_number = g->number;
         g->settling_started_ns = g->started_ns;

@@ -460,6 +460,7 @@ static void change_client(session *s) {
     for (uint32_t i = 0; i < s->places; i++) {
         request *r = &s->table[i];
         bool open = r->state != REQUEST_FREE && r->state != REQUEST_ABANDONED;
+        /* mutation: access/resent-as-another */
         if (open && r->sent_before && fkv_op_is(r->head.op, FKV_CHANGES)) request_give_up(r, FKV_DISCONNECTED);
     }
     for (fkv_list *l = s->owners.next, *next; l != &s->owners; l = next) {

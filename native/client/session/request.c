@@ -224,6 +224,7 @@ static fkv_status prepare_message(request *r, session_owner *o) {
         memcpy(r->message + sizeof r->head + r->head.key_bytes, &v, sizeof v);
     }
     r->head.id = request_id(r);
+    /* mutation: lookup/retry-unmarked */
     if (r->sent_before && fkv_op_is(r->head.op, FKV_CHANGES)) r->head.flags |= FKV_REQUEST_RETRY;
     memcpy(r->message, &r->head, sizeof r->head);
     return FKV_OK;
@@ -329,6 +330,7 @@ uint8_t *session_take_body(session_answer *a) {
 /* What a request that has no answer ends with. A change of which a copy may have reached an owner ends as
  * indeterminate, whatever the reason: ABORTED or CLOSED would say that it had no effect. */
 static fkv_status reason_of_end(const request *r, fkv_status why) {
+    /* mutation: lookup/sent-without-effect */
     if (r->sent_before && fkv_op_is(r->head.op, FKV_CHANGES)) return FKV_STALE_SEQUENCE;
     if (why != FKV_TIMEOUT) return why;
     const session_owner *o = r->session->shard[r->head.shard].owner;

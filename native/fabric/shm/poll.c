@@ -162,6 +162,7 @@ static bool read_some(shm_conn *c, shm_read *r, uint32_t *budget) {
     if (now < left) return false;
     fkv_copy_shared_end();
     /* Looked at after the copy: a region that was deregistered before the READ ended was not read. */
+    /* mutation: lookup/revoked-unseen */
     if (atomic_load_explicit(&c->shared->revoked[!c->side][r->of->slot], memory_order_acquire))
         r->status = FAB_REM_ACCESS_ERR;
     return true;

@@ -78,7 +78,9 @@ const uint8_t *tcp_follow(const tcp_conn *c, const tcp_mr *m, const tcp_request 
     const tcp_group *g = m->group;
     if (!g || !tcp_domain_of(c)->options.follow(first, q->bytes, q->follow, &to)) return NULL;
     const tcp_mr *next = to.number < g->room ? g->named[to.number] : NULL;
+    /* mutation: tcp/follow-another-tenant */
     if (!next || next->tenant != c->tenant || to.bytes == 0 || to.bytes > q->next_bytes) return NULL;
+    /* mutation: tcp/follow-beyond-end */
     if (to.offset > next->bytes || to.bytes > next->bytes - to.offset) return NULL;
     *bytes = to.bytes;
     return next->base + to.offset;

@@ -111,7 +111,7 @@ void tcp_dereg(fab_mr *mr) {
     tcp_mr *m = (tcp_mr *)mr;
     tcp_domain *d = (tcp_domain *)mr->domain;
     if (!mr->local) {
-        pthread_rwlock_wrlock(&d->mr_lock);
+        pthread_rwlock_wrlock(&d->mr_lock); /* mutation: tcp/dereg-without-lock */
         remove_from(d, m->rkey);
         tcp_unname(m);
         pthread_rwlock_unlock(&d->mr_lock);
@@ -121,10 +121,11 @@ void tcp_dereg(fab_mr *mr) {
 
 const tcp_mr *tcp_mr_find(const tcp_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t tenant,
                           const uint8_t **where) {
+    /* mutation: tcp/any-rkey */
     const tcp_mr *m = d->mrs[place_of(d, rkey)];
-    if (!m || m->tenant != tenant || addr < m->addr) return NULL;
+    if (!m || m->tenant != tenant || addr < m->addr) return NULL; /* mutation: tcp/tenant */
     uint64_t at = addr - m->addr;
-    if (at > m->bytes || bytes > m->bytes - at) return NULL;
+    if (at > m->bytes || bytes > m->bytes - at) return NULL; /* mutation: tcp/bounds */
     *where = m->base + at;
     return m;
 }

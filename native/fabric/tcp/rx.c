@@ -75,6 +75,7 @@ static verdict take_answer(tcp_conn *c, const tcp_frame *f) {
         if (f->argument == 0 || f->argument > q->next_bytes || !f->last) return BAD;
         c->want_at = q->next_local;
     } else {
+        /* mutation: tcp/answer-length */
         if (end > q->bytes || (f->last != (end == q->bytes) && !(q->next_bytes && end == q->bytes))) return BAD;
         c->want_at = q->local + c->received;
     }

@@ -109,7 +109,7 @@ size_t tcp_serve(tcp_conn *c, uint8_t *out, size_t room) {
         }
         tcp_frame f = { .type = TCP_DATA, .last = n == left, .number = q->number, .argument = n };
         used += tcp_frame_encode(&f, out + used);
-        fkv_copy_shared(out + used, from + q->done, n);
+        fkv_copy_shared(out + used, from + q->done, n); /* mutation: tcp/torn-words */
         used += n;
         q->done += (uint32_t)n;
         if (n < left) continue;

@@ -212,6 +212,7 @@ tcp_tls_step tcp_tls_shake(tcp_conn *c) {
     size_t n = t->sink_bytes;
     sink_to(t, NULL, 0);
     /* A server may show a certificate in place of the key: no certificate is good here. */
+    /* mutation: encryption/certificate-for-the-key */
     if (step == TCP_TLS_DONE && !t->f->SSL_session_reused(t->ssl)) return TCP_TLS_BAD;
     if (!send_whole(c, answer, n)) return step == TCP_TLS_MORE || step == TCP_TLS_DONE ? TCP_TLS_LOST : step;
     if (step == TCP_TLS_MORE && t->early >= TCP_TLS_EARLY) return TCP_TLS_BAD;

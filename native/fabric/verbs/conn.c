@@ -217,7 +217,7 @@ int verbs_conn_qp(verbs_conn *c, uint32_t tenant) {
     /* The next queue pair may get the number of one that was destroyed, over soft-iWARP at once, while completions of
      * that one are still in the queue: with them in it, its messages would be taken for the new connection's. None
      * comes later, for a destroyed queue pair makes none. */
-    verbs_drain(cq);
+    verbs_drain(cq); /* mutation: access/queue-pair-number */
     int e = verbs_pool_of(cq, tenant, &c->pool);
     if (e) return e;
     if (cq->reserved + VERBS_SQ > cq->depth) return -ENOSPC;
@@ -280,6 +280,7 @@ void verbs_break(verbs_conn *c, fab_wc_status first, fab_wc_status reason) {
         destroy_qp(c);
     }
     uint32_t oldest = c->sq_tail; /* of which somebody hears: a SEND has no completion */
+    /* mutation: verbs/unanswered-ended-as-other */
     while (oldest != c->sq_head && c->sq[oldest % VERBS_SQ].kind != VERBS_SQ_READ) oldest++;
     if (first != FAB_SUCCESS && oldest != c->sq_head) c->sq[oldest % VERBS_SQ].status = first;
     verbs_pop(c, true);

@@ -75,7 +75,7 @@ int verbs_device_of(verbs_domain *d, struct ibv_context *device) {
     if (!device) return -EADDRNOTAVAIL;
     int e = 0;
     pthread_mutex_lock(&d->lock);
-    if (d->lost) {
+    if (d->lost) { /* mutation: verbs/lost-device-bound */
         e = -ENODEV;
     } else if (!d->device) {
         e = -d->v->ibv_query_device(device, &d->attr);
@@ -120,7 +120,7 @@ void verbs_queue_gone(verbs_domain *d) {
     if (--d->queues == 0 && d->lost && !serves) {
         for (verbs_mr *m = d->mrs; m; m = m->next) { /* registered again where they are next used */
             for (int i = 0; i < m->registered; i++) d->v->ibv_dereg_mr(m->in[i].mr);
-            m->registered = 0;
+            m->registered = 0; /* mutation: verbs/stays-registered */
         }
         free_pds(d);
         atomic_store(&d->async_device, NULL);
@@ -135,7 +135,7 @@ void verbs_queue_gone(verbs_domain *d) {
 static int pd_of(verbs_domain *d, uint32_t tenant, verbs_pd **out) {
     if (!d->device || d->lost) return -ENODEV;
     for (verbs_pd *p = d->pds; p; p = p->next)
-        if (p->tenant == tenant) {
+        if (p->tenant == tenant) { /* mutation: verbs/one-protection-domain */
             *out = p;
             return 0;
         }

@@ -138,7 +138,7 @@ static void received(verbs_cq *cq, const struct ibv_wc *w) {
     verbs_buffer *b = (verbs_buffer *)(uintptr_t)w->wr_id;
     verbs_conn *c = w->status == IBV_WC_SUCCESS ? verbs_conn_of_qp(cq, w->qp_num) : NULL;
     /* That a tenant's message reaches no other tenant is not left to a number that devices give twice. */
-    if (c && c->pool != b->pool) c = NULL;
+    if (c && c->pool != b->pool) c = NULL; /* mutation: access/message-of-another-tenant */
     if (!c || w->byte_len < sizeof(verbs_prefix)) {
         verbs_pool_repost(b->pool, b);
         if (c) verbs_break(c, FAB_REM_INV_REQ_ERR, FAB_REM_INV_REQ_ERR);
@@ -229,7 +229,7 @@ void verbs_timeouts(verbs_cq *cq) {
             continue;
         }
         if (c->signaled_pending == 0) continue;
-        see(c, now);
+        see(c, now); /* mutation: verbs/posted-unnoted */
         uint32_t i = c->sq_tail;
         while (i != c->sq_head && (!c->sq[i % VERBS_SQ].signaled || c->sq[i % VERBS_SQ].done)) i++;
         if (i != c->sq_head && c->sq[i % VERBS_SQ].seen_ns && now - c->sq[i % VERBS_SQ].seen_ns > limit)

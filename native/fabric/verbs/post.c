@@ -84,7 +84,7 @@ int verbs_post_reads(fab_conn *conn, const fab_read *r, int n) {
         /* The device would say the same of a buffer that is not registered, and does not see the upper half of an rkey.
          * */
         fab_wc_status bad = !fab_local_ok(&r[i]) ? FAB_LOC_PROT_ERR
-                            : r[i].rkey >> 32    ? FAB_REM_ACCESS_ERR
+                            : r[i].rkey >> 32    ? FAB_REM_ACCESS_ERR /* mutation: verbs/rkey-upper-half */
                                                  : FAB_SUCCESS;
         if (bad || c->refused) {
             if (c->sq_head - c->sq_tail + 8 >= VERBS_SQ) return i;

@@ -9,7 +9,7 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, uti
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from './process.mjs';
-import { mutate } from './text.mjs';
+import { mutate } from './markers.mjs';
 
 const PATIENCE_MS = 3_000;
 const SEED = 20240229;

@@ -122,6 +122,7 @@ class Reader {
       const body = await this.#take(chunk.bytes);
       const crc = chunkCrc(seed, start, [body]);
       const parsed =
+        // mutation: backup/chunk-crc
         crc === chunk.crc && chunk.number === chunks && chunk.entries > 0
           ? parseEntries(body, chunk.entries)
           : undefined;

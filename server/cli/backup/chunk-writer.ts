@@ -40,7 +40,7 @@ export class ChunkWriter {
 
   /** The file must not exist. A chunk that has `chunkBytes` is written. */
   static async create(path: string, place: Place, chunkBytes = CHUNK_BYTES): Promise<ChunkWriter> {
-    const file = await writing(path, () => open(path, 'wx', 0o600));
+    const file = await writing(path, () => open(path, 'wx', 0o600)); // mutation: backup/file-mode
     const writer = new ChunkWriter(file, path, place, chunkBytes);
     const head = makeHead(place);
     writer.#seed = seedOf(head);

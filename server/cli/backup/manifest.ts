@@ -107,7 +107,7 @@ export async function prepareDirectory(directory: string): Promise<void> {
         'ERR_CONFIG',
         `${directory} is not empty (${found[0] ?? ''}${found.length > 1 ? ', ...' : ''}): a backup goes to a new directory`,
       );
-    await chmod(directory, 0o700);
+    await chmod(directory, 0o700); // mutation: backup/directory-mode
   } catch (cause) {
     throw cause instanceof FarkvError ? cause : cannot('written', directory, cause);
   }
@@ -152,7 +152,7 @@ export async function readManifest(directory: string): Promise<Manifest> {
     const { sum, ...rest } = JSON.parse(bytes.toString()) as Record<string, unknown>;
     if (rest.format !== FORMAT && typeof rest.format === 'string')
       throw new Error(`its format is ${rest.format}, this version of farkv reads ${FORMAT}`);
-    if (sum !== sumOf(rest)) throw new Error('its sum is wrong');
+    if (sum !== sumOf(rest)) throw new Error('its sum is wrong'); // mutation: backup/manifest
     const manifest = checkManifest(rest, 'the manifest');
     const shards = manifest.tenants.reduce((count, tenant) => count + tenant.shards, 0);
     if (manifest.files.length !== shards)

@@ -30,7 +30,7 @@ export interface Restored {
 /** The client of each tenant of the manifest. Throws ERR_CONFIG where there is none. */
 export function targetsOf(manifest: Manifest, clients: readonly Target[]): Target[] {
   return manifest.tenants.map(({ name }) => {
-    const found = clients.find((client) => client.origin().tenant === name);
+    const found = clients.find((client) => client.origin().tenant === name); // mutation: backup/tenant-of-another
     if (found !== undefined) return found;
     const opened = clients.map((client) => tenantName(client.origin().tenant)).join(', ');
     throw new FarkvError(
@@ -54,6 +54,7 @@ export async function restoreBackup(
     events.damage(damage);
   };
   await checkBackup(directory, manifest, damaged, events.checked);
+  // mutation: backup/damaged-restored
   if (damages > 0)
     throw new FarkvError('ERR_CORRUPT', `the backup in ${directory} is damaged (see above); nothing was written`);
   const writers = targets.map((target) => new EntryWriter(target, keep));

@@ -186,7 +186,7 @@ async function issueOne({ directory, role, name, tenant, host, days }: IssueArgu
   const { fileOf, issue, list } = await import('../../secrets/authority.js');
   const cluster = list(directory).find((one) => one.name !== undefined)?.name?.cluster;
   if (cluster === undefined) throw bad(`${directory} has no certificates: farkv secrets init makes them`);
-  checkNames(role, name, tenant);
+  checkNames(role, name, tenant); // mutation: hostile/slash-in-a-name
   const asked: RoleName = { cluster, role, name, ...(tenant === undefined ? {} : { tenant }) };
   const roleName = parseRoleName(formatRoleName(asked));
   if (roleName === undefined)

@@ -157,6 +157,7 @@ function refuseKey(leftOut: LeftOutKeys, key: Buffer, error: ErrorReply, command
   // The first word is the reason; the rest may have the key's slot or another server's address in it.
   const [reason = ''] = error.error.split(' ', 1);
   if (reason === 'WRONGTYPE') leftOut.add(NO_STRING, key);
+  // mutation: backup/refused-by-redis
   else leftOut.refuse(reason, key, `refused by Redis: ${error.error}`);
 }
 

@@ -1,0 +1,24 @@
+/** What must not be missing from server/raft-storage, each with the test that notices. */
+import { drop, without } from './checks/operators.mjs';
+import { rows } from './checks/rows.mjs';
+
+const storage = (title) => ({ test: 'test/raft-storage/storage.test.ts', title });
+const faults = (title) => ({ test: 'test/raft-storage/faults.test.ts', title });
+const CRASH = faults(
+  'whatever operation of the disk a crash comes before or in, what was acknowledged comes back, and the rest whole or not at all',
+);
+
+export const mutations = rows('storage', {
+  'vote-unsynced': [drop(), CRASH],
+  'entries-unsynced': [drop(), CRASH],
+  'segment-name-unsynced': [drop(), CRASH],
+  'snapshot-unsynced': [drop(), CRASH],
+  'torn-record': [
+    drop(),
+    storage('a last write that a crash cut short is cut off, with a notice, at every length that it can have'),
+  ],
+  'damage-as-torn-end': [
+    without('acknowledged'),
+    storage('the last record is not taken for torn when it was acknowledged'),
+  ],
+});

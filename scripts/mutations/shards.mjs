@@ -5,7 +5,7 @@ import { rows } from './checks/rows.mjs';
 const full = (title) => ({ test: 'core/shards/full.test.ts', title });
 const handover = (title) => ({ test: 'core/shards/handover.test.ts', title });
 const copies = (title) => ({ test: 'core/shards/copies.test.ts', title });
-const replicated = (simulation, from = 1) => ({ simulation, from, application: 'replicas', seeds: 60, steps: 10_000 });
+const replicated = (simulation, from = 1) => ({ simulation, from, application: 'replicas', seeds: 20, steps: 10_000 });
 const simulated = (simulation, from = 1) => ({ simulation, from, application: 'owners', seeds: 40, steps: 20_000 });
 const WRONG_CALL = /: shards: /;
 const TWO_OWNERS = /: owner leases: .* clients may rely on/;

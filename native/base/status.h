@@ -30,7 +30,8 @@
     X(13, TIMEOUT, "ERR_TIMEOUT", "the operation ran out of time")                                               \
     X(14, DISCONNECTED, "ERR_DISCONNECTED", "the connection to the owner is gone")                               \
     X(15, REMOTE_ACCESS, "ERR_REMOTE_ACCESS", "rkey or bounds refused by the owner's fabric")                    \
-    X(16, CORRUPT, "ERR_CORRUPT", "bytes failed their checksum after all retries")                               \
+    X(16, CORRUPT, "ERR_CORRUPT",                                                                                \
+      "bytes failed their checksum after all retries: put the value again, and test the owner's memory")         \
     X(17, ABORTED, "ERR_ABORTED", "cancelled by the caller")                                                     \
     X(18, CLOSED, "ERR_CLOSED", "the client or server was closed")                                               \
     X(19, NO_MEMORY, "ERR_NO_MEMORY", "the system gave no memory, or no descriptor for it")                      \

@@ -178,7 +178,8 @@ enum { FKV_WELCOME_MAGIC = 0x564b5246 }; /* "FRKV" */
  * figures and relies on nothing of it. Sent at most once: what a broken connection takes with it is missing there. */
 typedef struct fkv_report {
     uint32_t hits, misses, reads, followed; /* followed: of `reads`, those that brought the extent too */
-    uint32_t torn, late, foreign, two_sided; /* READs that failed a check, by which; GETs that the owner was asked for */
+    uint32_t torn, late, foreign,
+        two_sided; /* READs that failed a check, by which; GETs that the owner was asked for */
     uint64_t read_bytes;
 } fkv_report;
 static_assert(sizeof(fkv_report) == 40, "drawing");

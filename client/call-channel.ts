@@ -5,6 +5,7 @@
  */
 import { tracingChannel } from 'node:diagnostics_channel';
 import { types } from 'node:util';
+import { isTimed, timed } from './call-times.js';
 import type { Key } from './pending.js';
 
 /** What the channel's subscribers are given: one object for a call, from its start to its end. */
@@ -25,8 +26,12 @@ export interface CallMessage {
 const calls = tracingChannel<CallMessage, CallMessage>('farkv:call');
 const { start, end, asyncStart, asyncEnd, error } = calls;
 
-/** Whether somebody would be told of a call. */
+/** Whether somebody would be told of this call, or it is one of those that are timed. */
 export function isHeard(): boolean {
+  return hasSubscribers() || isTimed();
+}
+
+function hasSubscribers(): boolean {
   return (
     start.hasSubscribers ||
     asyncEnd.hasSubscribers ||
@@ -46,7 +51,7 @@ function failed(message: CallMessage, reason: unknown): void {
  * is settled, error before them if it failed. A call that answers without a promise has no asyncStart and asyncEnd.
  */
 export function heard<T>(message: CallMessage, run: () => T): T {
-  if (!isHeard()) return run();
+  if (!hasSubscribers()) return isTimed() ? timed(message.call, run) : run();
   return start.runStores(message, () => {
     try {
       const result = run();

@@ -1,5 +1,6 @@
 /** What `client.metrics()` gives: a client's counters as Prometheus's families, under the names that servers use. */
-import type { Family } from '../core/exposition.js';
+import { histogram, type Family } from '../core/exposition.js';
+import { callTimes } from './call-times.js';
 import type { ClientStats } from './transport.js';
 
 export function metricsOf(stats: ClientStats): Family[] {
@@ -34,6 +35,12 @@ export function metricsOf(stats: ClientStats): Family[] {
       hit: stats.locationHits,
       stale: stats.locationStale,
     }),
+    {
+      name: 'farkv_call_seconds',
+      help: 'How long calls took, one in 1,024 of all clients of the process; with `latencies` in connect()',
+      type: 'histogram',
+      samples: [...callTimes()].flatMap(([call, counted]) => histogram([counted], { call })),
+    },
     {
       name: 'farkv_connections',
       help: 'Connections to threads of servers, by transport',

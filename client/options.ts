@@ -65,6 +65,8 @@ export interface ConnectOptions {
    * memory itself, none is used.
    */
   readonly cachedLocations?: number;
+  /** `metrics()` has how long calls take: from now on one in 1,024 calls of this process is timed. Default: false. */
+  readonly latencies?: boolean;
   /** What it throws is an uncaught exception; the client goes on. */
   readonly onEvent?: (event: ClientEvent) => void;
   /** Ends connect(). */
@@ -85,6 +87,7 @@ export interface Settings {
   readonly maxQueued: number;
   readonly polling: Polling;
   readonly cachedLocations: number;
+  readonly latencies: boolean;
   readonly onEvent: (event: ClientEvent) => void;
   readonly signal: AbortSignal | undefined;
 }
@@ -108,6 +111,7 @@ export const CONNECT_OPTIONS: readonly string[] = [
   'token',
   'tls',
   ...IN_ADDRESS,
+  'latencies',
   'onEvent',
   'signal',
   'codec',
@@ -203,10 +207,11 @@ export function parseOptions(given: Servers | ConnectOptions): Settings {
 }
 
 function check(o: Readonly<Record<string, unknown>>, servers: readonly string[]): Settings {
-  const { token, transport = 'auto', polling = 'auto', strict = false, onEvent, signal, tls } = o;
+  const { token, transport = 'auto', polling = 'auto', strict = false, latencies = false, onEvent, signal, tls } = o;
   if (token !== undefined && (typeof token !== 'string' || token === '' || token.length > 1024))
     throw bad('token is a text of at most 1024 characters');
   if (!isTransportChoice(transport)) throw bad(`transport is one of ${TRANSPORT_CHOICES.join(', ')}`);
+  if (typeof latencies !== 'boolean') throw bad('latencies is true or false');
   if (!isPolling(polling)) throw bad(`polling is one of ${POLLING.join(', ')}`);
   if (typeof strict !== 'boolean') throw bad('strict is true or false');
   if (onEvent !== undefined && typeof onEvent !== 'function') throw bad('onEvent is a function');
@@ -228,6 +233,7 @@ function check(o: Readonly<Record<string, unknown>>, servers: readonly string[])
     maxOutstanding: integer('maxOutstanding', o.maxOutstanding, 1, 65_536, 4096),
     maxQueued: integer('maxQueued', o.maxQueued, 0, 2 ** 31 - 1, 1 << 20),
     polling,
+    latencies,
     cachedLocations: integer('cachedLocations', o.cachedLocations, 0, 2 ** 28, 2 ** 18),
     onEvent: listenerOf(onEvent as Settings['onEvent'] | undefined),
     signal: signal === undefined ? undefined : signalOf(signal),

@@ -51,8 +51,9 @@ export interface Counted {
   readonly below?: readonly number[];
 }
 
-/** The first bound, as a power of two, in nanoseconds: FKV_HISTOGRAM_OCTAVE_FIRST. */
-const FIRST_OCTAVE = 10;
+/** The first bound, as a power of two, in nanoseconds, and how many there are: as in native/base/histogram.h. */
+export const FIRST_OCTAVE = 10;
+export const HISTOGRAM_BOUNDS = 25;
 
 /** A histogram in seconds: the sums of several. Nothing where nothing was counted. */
 export function histogram(all: readonly Counted[], labels: Readonly<Record<string, string>> = {}): Sample[] {

@@ -36,3 +36,19 @@ test("a client's metrics have its GETs; the server's have those of all clients",
     t.is(own.get('farkv_changes_total'), i === 0 ? 1 : 0);
   }
 });
+
+test('one call in 1,024 is timed where latencies are wanted, also one that fails', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1 });
+  const client = await connect({ servers: cluster.addresses, timeoutMs: 120_000, latencies: true });
+  t.teardown(() => client.close());
+  for (let i = 0; i < 1024; i++) await client.get('nowhere');
+  await client.put('text', 'no number');
+  for (let i = 0; i < 1024; i++) await t.throwsAsync(client.increment('text'), { code: 'ERR_NOT_INTEGER' });
+  for (let i = 0; i < 1024; i++) client.getSync('text');
+  const timed = samples(metricsText(client.metrics()));
+  for (const call of ['get', 'increment', 'getSync']) {
+    t.is(timed.get(`farkv_call_seconds_count{call="${call}"}`), 1, call);
+    t.is(timed.get(`farkv_call_seconds_bucket{call="${call}",le="+Inf"}`), 1);
+    t.true((timed.get(`farkv_call_seconds_sum{call="${call}"}`) ?? 0) > 0);
+  }
+});

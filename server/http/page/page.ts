@@ -13,7 +13,7 @@ const SILENT_MS = 4000;
 const MIB = 1 << 20;
 
 const operations = new Chart('operations', ['GETs of clients', 'two-sided get', 'put', 'delete', 'cas', 'tcp READ']);
-const reads = new Chart('reads', ['READs per GET', 'hits of 100']);
+const reads = new Chart('reads', ['READs per GET']);
 const latency = new Chart('latency', ['put p50', 'put p99', 'get p99', 'sync p99'], true);
 const memory = new Chart('memory', ['used', 'registered']);
 
@@ -33,6 +33,9 @@ function showFacts(view: View): void {
     servers: `${view.servers.filter(({ state }) => state === 'up').length} of ${view.servers.length} answer`,
     shards: `${served} of ${view.shards.length} served`,
     entries: count(view.servers.reduce((n, { entries }) => n + entries, 0)),
+    ...(view.gets.perSecond === 0
+      ? {}
+      : { GETs: `${count(view.gets.perSecond)}/s, ${Math.round(view.gets.hitRatio * 100)} % hits` }),
     cluster: view.clusterId.slice(0, 8),
     asked: view.answeredBy,
   };
@@ -136,7 +139,7 @@ function show(view: View): void {
   fillList(byId('moves'), view.moves, 'none');
   const { get, put, delete: deleted, cas, read } = view.rates;
   operations.add(view.atMs, [view.gets.perSecond, get, put, deleted, cas, read]);
-  reads.add(view.atMs, [view.gets.readsPerGet, view.gets.hitRatio * 100]);
+  reads.add(view.atMs, [view.gets.readsPerGet]);
   const worst = (of: (server: ServerView) => number): number => Math.max(0, ...view.servers.map(of));
   latency.add(view.atMs, [
     worst((s) => s.putUsP50),

@@ -1,0 +1,63 @@
+/**
+ * How long calls take, for `client.metrics()`: one in SAMPLED calls of the process is timed, once a client was connected
+ * with `latencies`. Before that a call costs one look at a number.
+ */
+import { types } from 'node:util';
+import { HISTOGRAM_BOUNDS, FIRST_OCTAVE, type Counted } from '../core/exposition.js';
+
+const SAMPLED = 1024;
+/** Nanoseconds; the last counts all. */
+const BOUNDS = Array.from({ length: HISTOGRAM_BOUNDS }, (_, i) =>
+  i === HISTOGRAM_BOUNDS - 1 ? Infinity : 2 ** (FIRST_OCTAVE + i),
+);
+
+interface Times {
+  count: number;
+  /** Nanoseconds. */
+  sum: number;
+  readonly below: number[];
+}
+
+let isWanted = false;
+/** Calls until the next one is timed. */
+let left = SAMPLED;
+/** Whoever asked whether this call is timed runs it next. */
+let isNext = false;
+const times = new Map<string, Times>();
+
+export function timeCalls(): void {
+  isWanted = true;
+}
+
+export function isTimed(): boolean {
+  if (!isWanted) return false;
+  if (isNext) return true;
+  if (--left > 0) return false;
+  left = SAMPLED;
+  return (isNext = true);
+}
+
+export function timed<T>(call: string, run: () => T): T {
+  isNext = false;
+  const begin = performance.now();
+  const result = run();
+  if (types.isPromise(result)) {
+    const settled = (): void => record(call, performance.now() - begin);
+    result.then(settled, settled);
+  } else record(call, performance.now() - begin);
+  return result;
+}
+
+function record(call: string, ms: number): void {
+  let own = times.get(call);
+  if (own === undefined) times.set(call, (own = { count: 0, sum: 0, below: Array<number>(HISTOGRAM_BOUNDS).fill(0) }));
+  const ns = ms * 1e6;
+  own.count += 1;
+  own.sum += ns;
+  for (let i = HISTOGRAM_BOUNDS - 1; i >= 0 && ns < (BOUNDS[i] ?? 0); i--) own.below[i] = (own.below[i] ?? 0) + 1;
+}
+
+/** Of the timed calls of this process, by method. */
+export function callTimes(): ReadonlyMap<string, Counted> {
+  return times;
+}

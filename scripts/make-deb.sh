@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Debian package: bash scripts/make-deb.sh [FOLDER] writes FOLDER/farkv_VERSION_amd64.deb (default: build) and prints its path.
-# It has its own Node.js, so it installs on any Debian or Ubuntu whose C library is not older than this machine's; needs dpkg-deb.
+# It has its own Node.js, so it installs on any Debian or Ubuntu with glibc 2.28; needs dpkg-deb.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 to=${1:-build}
@@ -35,10 +35,7 @@ CHANGES
   echo 'License: Expat'
   sed -n '/^Permission/,$p' LICENSE | sed 's/^$/./; s/^/ /'
 } > "$doc/copyright"
-prefix=$(node -p 'require("path").dirname(require("path").dirname(process.execPath))')
-for license in "$prefix/LICENSE" "$prefix/share/doc/nodejs/LICENSE"; do
-  [ ! -f "$license" ] || gzip -9nc "$license" > "$doc/node.LICENSE.gz"
-done
+gzip -9nc "$(node scripts/binary-node.mjs)/LICENSE" > "$doc/node.LICENSE.gz"
 chmod 644 "$doc"/*
 
 # The newest version of the C library that a program or an addon asks for.

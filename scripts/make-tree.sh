@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a folder that runs farkv anywhere with glibc: the package as npm would publish it, what it depends on, and the Node.js that runs this
-# script's npm. The Debian package and the container's root are made of it: bash scripts/make-tree.sh FOLDER
+# Makes a folder that runs farkv anywhere with glibc: the package as npm would publish it, what it depends on, and the Node.js of
+# scripts/binary-node.mjs. Other than the one-file executable it unpacks nothing, so a container needs no folder for that. The Debian package and the container's root are made of it: bash scripts/make-tree.sh FOLDER
 #
 #   usr/bin/farkv        a link to the command, whose first line names the Node.js below: no shell and no PATH is needed
 #   usr/lib/farkv        package.json, dist, prebuilds, node_modules, node
@@ -14,7 +14,10 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-tarball=$(npm pack --silent --pack-destination "$work" | tail -1)
+# As prepack of package.json, but for the addons of other machines.
+node scripts/setup.mjs
+node scripts/prebuild.mjs --own
+tarball=$(npm pack --silent --ignore-scripts --pack-destination "$work" | tail -1)
 tar xzf "$work/$tarball" -C "$work"
 lib=$tree/usr/lib/farkv
 mkdir -p "$lib" "$tree/usr/bin"
@@ -34,9 +37,9 @@ while read -r module; do
   tar c -C "$module" --exclude=./node_modules . | tar x -C "$lib/$module"
 done < "$work/modules"
 find "$lib/node_modules" -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.tsbuildinfo' \
-  -o -name '*.cpp' -o -name '*.gyp' -o -name '*.musl.node' -o -name '.npmignore' \) -delete
+  -o -name '*.cpp' -o -name '*.gyp*' -o -name '*.musl.node' -o -name '.npmignore' \) -delete
 
-install -m 755 "$(node -p process.execPath)" "$lib/node"
+install -m 755 "$(node scripts/binary-node.mjs)/bin/node" "$lib/node"
 strip --strip-unneeded "$lib/node"
 find "$lib" -name '*.node' -exec strip --strip-unneeded {} +
 

@@ -21,6 +21,7 @@ export function readAssets(): ReadonlyMap<string, Asset> {
     ['/elements.js', script, compiled('elements.js')],
     ['/follow.js', script, compiled('follow.js')],
     ['/charts.js', script, compiled('charts.js')],
+    ['/picture.js', script, compiled('picture.js')],
     ['/uplot.js', script, dependencyFile('uplot', 'uPlot.iife.min.js')],
     ['/uplot.css', style, dependencyFile('uplot', 'uPlot.min.css')],
   ];

@@ -145,6 +145,13 @@ async function shardOf(c: Caller, form: Form): Promise<void> {
 async function counters(c: Caller): Promise<void> {
   await c.read('transports', () => c.client.kv.transports());
   await c.read('stats', () => c.client.kv.stats());
+  const call = now();
+  await c.read('metrics', () => {
+    for (const { name, type, samples } of c.client.kv.metrics())
+      for (const { value } of samples)
+        if (!Number.isFinite(value) || (type === 'counter' && value < 0))
+          c.wrong('metrics', call, `${name} is ${value}`);
+  });
 }
 
 /** A client of its own that comes, reads and goes; what it was given stays as it is. */
@@ -176,6 +183,7 @@ export const OTHERS: readonly Call[] = [
   { name: 'withCodec', weight: 1, keyed: true, run: views },
   { name: 'transports', weight: 0.2, keyed: false, run: counters },
   { name: 'stats', weight: 0.2, keyed: false, run: counters },
+  { name: 'metrics', weight: 0.2, keyed: false, run: counters },
   { name: 'close', weight: 0.02, keyed: false, run: shortLived('close') },
   { name: 'asyncDispose', weight: 0.02, keyed: false, run: shortLived('asyncDispose') },
 ];

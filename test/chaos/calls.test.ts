@@ -42,6 +42,7 @@ test('what the SDK exports is what the histories know', (t) => {
     'Keyspace',
     'bufferCodec',
     'connect',
+    'metricsText',
     'msgpackCodec',
   ]);
 });
@@ -79,7 +80,7 @@ test('the types of client, view and prepared key have no member that the classes
 });
 
 test('every method whose first argument is a key, or has keys in it, is called with every form of one', (t) => {
-  const keyless = ['scan', 'scanPage', 'count', 'transports', 'stats', 'close', 'asyncDispose'];
+  const keyless = ['scan', 'scanPage', 'count', 'transports', 'stats', 'metrics', 'close', 'asyncDispose'];
   t.deepEqual(
     CALLS.filter(({ keyed }) => !keyed)
       .map(({ name }) => name)

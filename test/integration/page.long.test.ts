@@ -1,3 +1,4 @@
+/// <reference lib="dom" />
 /** The page in a real browser, which has to be installed: apt-get install chromium. */
 import test, { type ExecutionContext } from 'ava';
 import { spawnSync } from 'node:child_process';
@@ -55,6 +56,26 @@ async function visit(t: ExecutionContext, at: string, password?: string): Promis
   return { page, wrong, hosts };
 }
 
+/** On a telephone nothing is wider than the screen, in light and in dark; and by keyboard all that scrolls is reached. */
+async function readable(t: ExecutionContext, page: Page): Promise<void> {
+  const size = page.viewportSize();
+  await page.setViewportSize({ width: 360, height: 740 });
+  t.true(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), 'it scrolls sideways');
+  const backs = new Set<string>();
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    backs.add(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));
+  }
+  t.is(backs.size, 2);
+  const reached = new Set<string>();
+  for (let i = 0; i < 8; i++) {
+    await page.keyboard.press('Tab');
+    reached.add(await page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? ''));
+  }
+  for (const name of ['Servers', 'Shards', 'Moves', 'What happened']) t.true(reached.has(name), name);
+  await page.setViewportSize(size ?? { width: 1280, height: 720 });
+}
+
 test.serial('the page shows a cluster under load, and says that a server was killed', async (t) => {
   const cluster = await Cluster.start(t, {
     servers: 3,
@@ -71,7 +92,13 @@ test.serial('the page shows a cluster under load, and says that a server was kil
   t.is(await page.locator('#servers tbody tr').count(), 3);
   t.is(await page.locator('#shards tbody tr').count(), 6);
   t.is(await page.locator('canvas').count(), 4);
+  t.is(await page.locator('#picture article').count(), 3);
+  await page.locator('#picture:not(:has(.joining)):not(:has(.closed))').waitFor();
+  t.is(await page.locator('#picture .primary').count(), 6, 'each shard has one owner');
+  t.is(await page.locator('#picture .backup').count(), 6, 'and one copy more');
+  await readable(t, page);
   await cluster.server(2).kill();
+  await page.locator('#picture .gone', { hasText: 's3' }).waitFor();
   await page.locator('#attention li', { hasText: 's3 does not answer: start it again' }).waitFor();
   await page.locator('#health', { hasText: 'needs attention' }).waitFor();
   await page.locator('#servers tr', { hasText: 's3' }).locator('td', { hasText: 'unreachable' }).waitFor();

@@ -7,6 +7,7 @@ import type { ServerView, ShardView, View } from '../view.js';
 import { Chart } from './charts.js';
 import { byId, bytes, count, element, fillList, fillTable, micros, span, type Cell } from './elements.js';
 import { follow } from './follow.js';
+import { showPicture } from './picture.js';
 
 const HAPPENED = 100;
 const SILENT_MS = 4000;
@@ -124,6 +125,7 @@ function showShards(shards: readonly ShardView[]): void {
 
 function show(view: View): void {
   showFacts(view);
+  showPicture(view);
   showServers(view.servers);
   showShards(view.shards);
   const uses = Object.entries(view.memory).filter(([, n]) => n > 0);

@@ -20,6 +20,11 @@ export type BatchOutcome = (index: number, status: number, completion: Completio
 /** The cause of a batch's error: `errors[i]` is that of the key, or item, with the number `indexes[i]`. */
 export interface BatchFailures extends AggregateError {
   readonly indexes: readonly number[];
+  /**
+   * So many keys or items were looked at. Of an iterable whose batch was ended those behind them were not taken: the first
+   * of these is among the failures, the others have no number there.
+   */
+  readonly taken: number;
 }
 
 /** What failed of a batch. */
@@ -53,7 +58,7 @@ export class Failures {
   }
 
   /** One error for the batch: the code of the first key's that failed, all of them in its cause. */
-  error(keys: number): FarkvError {
+  error(keys: number, taken = keys): FarkvError {
     let [indexes, errors] = [this.#indexes, this.#errors];
     if (indexes.some((index, i) => i > 0 && index < (indexes[i - 1] ?? 0))) {
       const order = indexes.map((_, i) => i).sort((a, b) => (indexes[a] ?? 0) - (indexes[b] ?? 0));
@@ -61,7 +66,7 @@ export class Failures {
     }
     const [first] = errors;
     const { code, message: text } = asFarkvError(first, 'ERR_INTERNAL');
-    const cause: BatchFailures = Object.assign(new AggregateError([]), { errors, indexes });
+    const cause: BatchFailures = Object.assign(new AggregateError([]), { errors, indexes, taken });
     return new FarkvError(code, `${errors.length} of ${keys} keys failed; the first: ${text}`, { cause });
   }
 }

@@ -38,7 +38,7 @@ export async function putItems<In>(items: Iterable<PutItem<In>>, limits: Limits,
   checkItems(items);
   const pieces = new PutPieces(items, limits, ways);
   await ways.together(pieces);
-  if (pieces.failures.length > 0) throw pieces.failures.error(pieces.items);
+  if (pieces.failures.length > 0) throw pieces.failures.error(pieces.items, pieces.taken);
 }
 
 class PutPieces<In> implements Pieces {
@@ -94,6 +94,11 @@ class PutPieces<In> implements Pieces {
     this.#next += i;
     if (this.#array === undefined) this.#over = items.slice(i);
     return { keys, values, places };
+  }
+
+  /** Of an array all: each that was not put is among the failures. */
+  get taken(): number {
+    return this.#array?.length ?? this.#next;
   }
 
   get done(): boolean {

@@ -72,15 +72,22 @@ function batchFailed(
   const whole = c.codeOf(via, call, error);
   const codes = failuresOf(error)?.map(([index, one]) => [index, c.codeOf(via, call, one)] as const);
   const codeOf = codes === undefined ? undefined : new Map(codes);
+  const taken =
+    error instanceof FarkvError ? ((error.cause as Partial<BatchFailures> | undefined)?.taken ?? asked.length) : 0;
   if (codeOf !== undefined && (codeOf.size !== codes?.length || [...codeOf.keys()].some((i) => !(i in asked))))
     c.wrong(via, call, `of ${asked.length} keys these failed: ${codes?.map(([index]) => index).join(', ')}`);
   for (const [index, id] of asked.entries()) {
     if (id === undefined) continue;
-    // Without a word of keys each of them may have been changed.
-    const code = codeOf === undefined ? whole : codeOf.get(index);
+    // Without a word of keys each of them may have been changed. Items that were not taken have no word of their own.
+    const code = codeOf === undefined ? whole : (codeOf.get(index) ?? (index >= taken ? whole : undefined));
     if (code === undefined) c.client.record.told(id, end, made);
     else
-      c.client.record.told(id, end, codeOf === undefined || code === 'ERR_INDETERMINATE' ? 'open' : 'no-effect', code);
+      c.client.record.told(
+        id,
+        end,
+        codeOf === undefined || (code === 'ERR_INDETERMINATE' && index < taken) ? 'open' : 'no-effect',
+        code,
+      );
   }
 }
 

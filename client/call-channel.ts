@@ -51,7 +51,11 @@ function failed(message: CallMessage, reason: unknown): void {
  * is settled, error before them if it failed. A call that answers without a promise has no asyncStart and asyncEnd.
  */
 export function heard<T>(message: CallMessage, run: () => T): T {
-  if (!hasSubscribers()) return isTimed() ? timed(message.call, run) : run();
+  if (isTimed()) return timed(message.call, () => told(message, run));
+  return hasSubscribers() ? told(message, run) : run();
+}
+
+function told<T>(message: CallMessage, run: () => T): T {
   return start.runStores(message, () => {
     try {
       const result = run();

@@ -1,6 +1,6 @@
 /**
- * How long calls take, for `client.metrics()`: one in SAMPLED calls of the process is timed, once a client was connected
- * with `latencies`. Before that a call costs one look at a number.
+ * How long calls take, for `client.metrics()`: one in SAMPLED calls of the process is timed, at random, once a client was
+ * connected with `latencies`. Before that a call costs one look at a number.
  */
 import { types } from 'node:util';
 import { HISTOGRAM_BOUNDS, FIRST_OCTAVE, type Counted } from '../core/exposition.js';
@@ -33,7 +33,8 @@ export function isTimed(): boolean {
   if (!isWanted) return false;
   if (isNext) return true;
   if (--left > 0) return false;
-  left = SAMPLED;
+  // Every SAMPLED-th would always be the same call of a loop.
+  left = 1 + Math.floor(Math.random() * 2 * SAMPLED);
   return (isNext = true);
 }
 

@@ -8,8 +8,13 @@ const { provider } = kv.transports()[0];
 
 const server = createServer(async (request, response) => {
   const key = `example:${request.url}`;
-  const page = provider === 'tcp' ? await kv.get(key) : kv.getSync(key);
-  response.writeHead(page === undefined ? 404 : 200, { 'content-type': 'text/html' }).end(page);
+  try {
+    const page = provider === 'tcp' ? await kv.get(key) : kv.getSync(key);
+    response.writeHead(page === undefined ? 404 : 200, { 'content-type': 'text/html' }).end(page);
+  } catch (error) {
+    // A URL may be no key, and a server may be away.
+    response.writeHead(error.code === 'ERR_KEY_INVALID' ? 404 : 503).end();
+  }
 });
 server.listen(0, '127.0.0.1', async () => {
   const url = `http://127.0.0.1:${server.address().port}`;

@@ -198,9 +198,10 @@ void wal_retry(wal *w) {
 void wal_trim(wal *w, wal_covered covered, void *arg) {
     w->holds_back = false;
     for (wal_file *f; (f = LIST_FIRST(&w->kept, wal_file, link));) {
-        if (f->handle >= 0 || !wal_file_covered(f, covered, arg)) break;
+        if (!wal_file_covered(f, covered, arg)) break;
         const wal_file *next = LIST_AFTER(&w->kept, f, wal_file, link);
-        w->holds_back = !next || !next->batched;
+        /* One that is written is covered, too, and nobody asks again unless it is said. */
+        w->holds_back = f->handle >= 0 || !next || !next->batched;
         if (w->holds_back) break; /* mutation: log/last-file-given-back */
         list_remove(&f->link);
         list_push(&w->spare, &f->link);

@@ -25,6 +25,7 @@ export interface ServerView {
   readonly shards: number;
   readonly copies: number;
   readonly entries: number;
+  /** Of all tables, copies too, as `memoryBytes`. */
   readonly usedBytes: number;
   readonly memoryBytes: number;
   readonly limitBytes: number;
@@ -163,7 +164,7 @@ function serverView(member: MemberStatus, now: Look, before: Look | undefined): 
       ({ owner, copies }) => owner !== id && copies?.copies.some(({ member: at }) => at === id) === true,
     ).length,
     entries: sum(owned.map(({ entries }) => entries ?? 0)),
-    usedBytes: sum(owned.map(({ usedBytes }) => usedBytes ?? 0)),
+    usedBytes: sum((node?.dataPlane?.shards ?? []).map(({ usedBytes }) => usedBytes)),
     memoryBytes: sum((node?.dataPlane?.shards ?? []).map((s) => s.indexBytes + s.heapBytes)),
     limitBytes,
     clients: node?.clients ?? 0,

@@ -37,7 +37,7 @@ static void begin_snapshots(void) {
 static struct {
     uint32_t files;
     bool made, under_way;
-    uint64_t committed, bytes;
+    uint64_t committed, bytes, left;
 } kept;
 static void do_look_at_log(worker *w, void *ctx) {
     (void)ctx;
@@ -48,6 +48,8 @@ static void do_look_at_log(worker *w, void *ctx) {
     kept.made = s && s->snapshot.made;
     kept.committed = s ? s->snapshot.has.committed : 0;
     kept.bytes = wal_kept_bytes(g);
+    const wal_file *last = LIST_LAST(&g->kept, wal_file, link);
+    kept.left = last ? last->bytes - last->at : 0;
     kept.under_way = !snapshot_is_idle(&w->log->snapshots.writer);
 }
 static void look_at_log(void) { visit_server(OWNER, do_look_at_log, &(errand){ 0 }); }
@@ -344,6 +346,23 @@ TEST(a_shard_that_is_closed_leaves_nothing_on_the_disk) {
     disks_free(1);
 }
 
+/* Nobody asks for another snapshot while the oldest file is covered, so what a snapshot found being written has to be
+ * given back by itself once it is full. */
+TEST(a_file_that_was_covered_while_it_was_written_is_given_back) {
+    begin_snapshots();
+    snapshot_bytes = 1 << 20;
+    up_alone();
+    uint32_t n = 0;
+    for (look_at_log(); n < 4 || kept.left >= 8192; look_at_log()) put_key(n % 10, n), n++;
+    CHECK_EQ(rig_shard_call(&servers[OWNER].r, dataplane_snapshot, number), FKV_OK);
+    UNTIL_LOG(kept.made && !kept.under_way && kept.committed == n);
+    for (int i = 0; i < 400; i++) put_key(n % 10, n), n++;
+    UNTIL_LOG(kept.bytes < 2 * snapshot_bytes && !kept.under_way);
+    raw_down(&c);
+    servers_down();
+    disks_free(1);
+}
+
 int main(int argc, char **argv) {
     RUN(a_snapshot_that_is_asked_for_gives_the_log_back);
     RUN(what_a_start_holds_back_of_the_log_is_given_back_with_the_next_batch);
@@ -356,5 +375,6 @@ int main(int argc, char **argv) {
     RUN(a_snapshot_that_fails_is_reported_and_made_later);
     RUN(a_directory_that_cannot_be_synced_ends_the_log);
     RUN(a_shard_that_is_closed_leaves_nothing_on_the_disk);
+    RUN(a_file_that_was_covered_while_it_was_written_is_given_back);
     return check_end(argc, argv);
 }

@@ -50,7 +50,7 @@ function memoryOf({ usedBytes, memoryBytes, limitBytes }: ServerView): HTMLEleme
   return made;
 }
 
-function box(server: ServerView, shards: readonly ShardView[]): HTMLElement {
+function box(server: ServerView, shards: readonly ShardView[], zone: string): HTMLElement {
   const made = element('article', '', server.state === 'up' ? '' : 'gone');
   const held = heldBy(server.id, shards);
   const counts = (['primary', 'backup'] as const).map((as) => held.filter((one) => one.as === as).length);
@@ -61,6 +61,7 @@ function box(server: ServerView, shards: readonly ShardView[]): HTMLElement {
   made.append(
     element('h3', server.id),
     element('span', server.witness ? `${words}, witness` : words, server.state === 'up' ? 'dim' : 'bad'),
+    ...(zone === '' ? [] : [element('span', `zone ${zone}`, 'dim')]),
     element('span', `${counts[0] ?? 0} served, ${counts[1] ?? 0} copies`, 'dim'),
     memoryOf(server),
     squares,
@@ -72,11 +73,12 @@ function box(server: ServerView, shards: readonly ShardView[]): HTMLElement {
 export function showPicture({ servers, shards }: Pick<View, 'servers' | 'shards'>): void {
   const zones = new Map<string, ServerView[]>();
   for (const server of servers) zones.set(server.zone, [...(zones.get(server.zone) ?? []), server]);
-  // Where nobody has named any all servers are in one, or each in its own.
+  // Each server may be in a zone of its own.
+  const alone = zones.size > 1 && zones.size === servers.length;
   const named = zones.size > 1 && zones.size < servers.length;
   const boxes = [...zones].flatMap(([zone, of]) => [
     ...(named ? [element('h3', `zone ${zone}`, 'zone')] : []),
-    ...of.map((server) => box(server, shards)),
+    ...of.map((server) => box(server, shards, alone ? zone : '')),
   ]);
   byId('picture').replaceChildren(...boxes);
 }

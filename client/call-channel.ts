@@ -26,6 +26,21 @@ export interface CallMessage {
 const calls = tracingChannel<CallMessage, CallMessage>('farkv:call');
 const { start, end, asyncStart, asyncEnd, error } = calls;
 
+/** Whose calls messages are of, for trace.ts: kept once somebody wants to know. */
+let callers: WeakMap<CallMessage, object> | undefined;
+
+/** `caller`: an object that is one for all views of a client. */
+export function callOf(message: CallMessage, caller: object): CallMessage {
+  callers?.set(message, caller);
+  return message;
+}
+
+/** Who makes calls from now on. */
+export function knowCallers(): (message: CallMessage) => object | undefined {
+  const known = (callers ??= new WeakMap());
+  return (message) => known.get(message);
+}
+
 /** Whether somebody would be told of this call, or it is one of those that are timed. */
 export function isHeard(): boolean {
   return hasSubscribers() || isTimed();

@@ -4,10 +4,11 @@ import type { Family as MetricFamily } from '../core/exposition.js';
 import type { NativeClient } from '../native/native-client.js';
 import type { Codec } from './codec.js';
 import { Keyspace } from './keyspace.js';
-import { metricsOf } from './metrics.js';
+import { checkLabels, metricsOf } from './metrics.js';
+import type { Operations } from './operations.js';
 import type { Settings } from './options.js';
 import type { Scanner, ScanOfShard, ScanStep } from './scan.js';
-import type { Traced } from './trace.js';
+import { traceNoMore, type Traced } from './trace.js';
 import type { ClientStats, Transport } from './transport.js';
 
 /** What backups see of a connection: no method of a client, since a program has no use for it. */
@@ -36,6 +37,7 @@ export class Client<In, Out = In> extends Keyspace<In, Out> {
   readonly #scanner: Scanner;
   readonly #timeoutMs: number;
   readonly #native: NativeClient;
+  readonly #operations: Operations;
 
   static {
     redisAccessOf = (client) => client.#native;
@@ -47,6 +49,7 @@ export class Client<In, Out = In> extends Keyspace<In, Out> {
 
   static {
     tracedOf = (client) => ({
+      caller: client.#operations,
       stats: () => client.#cluster.stats(),
       hashOf: (space, key) => {
         const hash = client.#native.hashOf(space, key);
@@ -63,6 +66,7 @@ export class Client<In, Out = In> extends Keyspace<In, Out> {
     this.#scanner = parts.scanner;
     this.#timeoutMs = settings.timeoutMs;
     this.#native = parts.native;
+    this.#operations = parts.operations;
   }
 
   /** Which transport reaches which server, and why that one. */
@@ -75,14 +79,18 @@ export class Client<In, Out = In> extends Keyspace<In, Out> {
     return this.#cluster.stats();
   }
 
-  /** The same as metrics, under the names that servers use; metricsText makes text of them. */
-  metrics(): readonly MetricFamily[] {
-    return metricsOf(this.#cluster.stats());
+  /**
+   * The same as metrics, under the names that servers use; metricsText makes text of them. `labels` are on each sample:
+   * of a program with several clients they say whose it is. Throws ERR_ARGUMENT.
+   */
+  metrics(labels: Readonly<Record<string, string>> = {}): readonly MetricFamily[] {
+    return metricsOf(this.#cluster.stats(), checkLabels(labels));
   }
 
   /** Ends what is under way with ERR_CLOSED, and disconnects. May be called again. */
   close(): Promise<void> {
     this.#cluster.close();
+    traceNoMore(this.#operations);
     return Promise.resolve();
   }
 

@@ -32,7 +32,7 @@ import {
 } from './arguments.js';
 import type { BatchChanges } from './batch-changes.js';
 import type { BatchReads } from './batch-reads.js';
-import { heard, isHeard, type CallMessage } from './call-channel.js';
+import { callOf, heard, isHeard, type CallMessage } from './call-channel.js';
 import { deleteKeys, putItems, type PutItem } from './change-many.js';
 import { bufferCodec, checkRaw, encodeWith, resolveCodec, type BufferValue, type Codec } from './codec.js';
 import { PendingAppend, PendingIncrement, PendingTouch } from './derived.js';
@@ -459,11 +459,11 @@ export class Keyspace<In, Out = In> {
   // ---------------------------------------------------------------- calls, and who is told of them
 
   #one(call: string, key: Key): CallMessage {
-    return { call, namespace: this.#space, key };
+    return callOf({ call, namespace: this.#space, key }, this.#shared.operations);
   }
 
   #many(call: string, keys: number | undefined): CallMessage {
-    return { call, namespace: this.#space, keys };
+    return callOf({ call, namespace: this.#space, keys }, this.#shared.operations);
   }
 
   #read<T>(call: string, key: Key, reader: ValueReader<T>, limits: Limits): Promise<T | undefined> {

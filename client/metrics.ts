@@ -1,9 +1,29 @@
 /** What `client.metrics()` gives: a client's counters as Prometheus's families, under the names that servers use. */
 import { histogram, type Family } from '../core/exposition.js';
 import { callTimes } from './call-times.js';
+import { argumentError } from './errors.js';
 import type { ClientStats } from './transport.js';
 
-export function metricsOf(stats: ClientStats): Family[] {
+/** Of a name, as Prometheus has them. */
+const LABEL = /^[a-z_][a-z0-9_]*$/i;
+
+type Labels = Readonly<Record<string, string>>;
+
+export function checkLabels(labels: unknown): Labels {
+  const pairs = typeof labels === 'object' && labels !== null ? Object.entries(labels) : undefined;
+  if (pairs?.every(([name, text]) => LABEL.test(name) && typeof text === 'string') !== true)
+    throw argumentError("labels are an object of texts, with names as Prometheus's: { cluster: 'a' }");
+  return Object.fromEntries(pairs) as Labels;
+}
+
+export function metricsOf(stats: ClientStats, labels: Labels): Family[] {
+  return familiesOf(stats).map((family) => ({
+    ...family,
+    samples: family.samples.map((sample) => ({ ...sample, labels: { ...labels, ...sample.labels } })),
+  }));
+}
+
+function familiesOf(stats: ClientStats): Family[] {
   const counter = (name: string, help: string, value: number): Family => ({
     name,
     help,

@@ -5,20 +5,22 @@
  * (server/slow-lines.ts).
  *
  *   farkv trace: get, namespace 0, key 0f3a5c7e9b1d2f40 of 8 B, shard 3
- *     +0.021 ms  SDK: handed to the native client
+ *     +0.021 ms  SDK: the call has returned
  *     +0.204 ms  native client: 1 READ of 192 B over tcp (the owner followed the index to the entry)
  *     +0.215 ms  SDK: ended, with a value of 5 B
  *
  * For one operation at a time: what others do meanwhile is counted with it. Not for keys and values: neither is written.
  */
 import { tracingChannel } from 'node:diagnostics_channel';
+import { writeSync } from 'node:fs';
 import { types } from 'node:util';
-import type { CallMessage } from './call-channel.js';
+import { knowCallers, type CallMessage } from './call-channel.js';
 import type { Key } from './pending.js';
 import type { ClientStats } from './transport.js';
 
 export interface Traced {
-  /** Throws when the client is closed. */
+  /** As the client's calls name it (callOf). */
+  readonly caller: object;
   readonly stats: () => ClientStats;
   /** Undefined: this is no key. */
   readonly hashOf: (space: number, key: Key) => string | undefined;
@@ -56,20 +58,31 @@ const NAMES: readonly (keyof Counts)[] = [
 ];
 
 interface Begun {
+  readonly client: Traced;
   readonly atMs: number;
   readonly before: Counts;
   /** Its promise is not settled when the call returns. */
   pending: boolean;
 }
 
-const clients = new Set<Traced>();
+const clients = new Map<object, Traced>();
 let subscribed = false;
 
-/** Calls of this client, and of those before, are traced from now on, until it is closed. */
-export function trace(client: Traced, write = (text: string): void => void process.stderr.write(text)): void {
-  clients.add(client);
+/** A program goes on where nobody reads what is written, and so does its trace: a line is left out. */
+function toStandardError(text: string): void {
+  try {
+    writeSync(2, text);
+  } catch {
+    // EPIPE, EAGAIN: there is nobody to tell.
+  }
+}
+
+/** Calls of this client are traced from now on, until it is closed. */
+export function trace(client: Traced, write = toStandardError): void {
+  clients.set(client.caller, client);
   if (subscribed) return;
   subscribed = true;
+  const callerOf = knowCallers();
   const begun = new WeakMap<CallMessage, Begun>();
   const ended = (message: CallMessage): void => {
     const call = begun.get(message);
@@ -79,8 +92,10 @@ export function trace(client: Traced, write = (text: string): void => void proce
   };
   tracingChannel<CallMessage, CallMessage>('farkv:call').subscribe({
     start: (message) => {
-      write(`farkv trace: ${aboutOf(message)}\n`);
-      begun.set(message, { atMs: performance.now(), before: counts(), pending: false });
+      const client = clients.get(callerOf(message) ?? message);
+      if (client === undefined) return;
+      write(`farkv trace: ${aboutOf(client, message)}\n`);
+      begun.set(message, { client, atMs: performance.now(), before: client.stats(), pending: false });
     },
     end: (message) => {
       const call = begun.get(message);
@@ -90,7 +105,7 @@ export function trace(client: Traced, write = (text: string): void => void proce
         return;
       }
       call.pending = true;
-      write(step(call, 'SDK: handed to the native client'));
+      write(step(call, 'SDK: the call has returned'));
     },
     asyncStart: () => undefined,
     asyncEnd: ended,
@@ -98,47 +113,33 @@ export function trace(client: Traced, write = (text: string): void => void proce
   });
 }
 
-function aboutOf({ call, namespace, key, keys }: CallMessage): string {
-  const [client] = clients;
-  const hash = key === undefined ? undefined : client?.hashOf(namespace, key);
+export function traceNoMore(caller: object): void {
+  clients.delete(caller);
+}
+
+function aboutOf(client: Traced, { call, namespace, key, keys }: CallMessage): string {
+  const hash = key === undefined ? undefined : client.hashOf(namespace, key);
   const bytes = typeof key === 'string' ? Buffer.byteLength(key) : types.isUint8Array(key) ? key.byteLength : undefined;
   return [
     call,
     `namespace ${namespace}`,
     ...(hash === undefined || key === undefined
       ? []
-      : [
-          `key ${hash}${bytes === undefined ? '' : ` of ${bytes} B`}`,
-          `shard ${client?.shardOf(namespace, key) ?? '?'}`,
-        ]),
+      : [`key ${hash}${bytes === undefined ? '' : ` of ${bytes} B`}`, `shard ${client.shardOf(namespace, key)}`]),
     ...(keys === undefined ? [] : [`${keys} keys`]),
   ].join(', ');
-}
-
-/** Sums of all clients that are open. */
-function counts(): Counts {
-  const sums = Object.fromEntries(NAMES.map((name) => [name, 0])) as Record<keyof Counts, number>;
-  for (const client of clients) {
-    try {
-      const stats = client.stats();
-      for (const name of NAMES) sums[name] += stats[name];
-    } catch {
-      clients.delete(client);
-    }
-  }
-  return sums;
 }
 
 const step = ({ atMs }: Begun, text: string): string => `  +${(performance.now() - atMs).toFixed(3)} ms  ${text}\n`;
 
 function lines(call: Begun, message: CallMessage): string[] {
-  const now = counts();
+  const now = call.client.stats();
   const done = Object.fromEntries(NAMES.map((name) => [name, now[name] - call.before[name]])) as Record<
     keyof Counts,
     number
   >;
   return [
-    ...nativeSteps(done).map((text) => step(call, `native client: ${text}`)),
+    ...nativeSteps(done, providersOf(now)).map((text) => step(call, `native client: ${text}`)),
     step(
       call,
       `SDK: ${message.error === undefined ? `ended, with ${resultOf(message.result)}` : failureOf(message.error)}`,
@@ -148,8 +149,7 @@ function lines(call: Begun, message: CallMessage): string[] {
 
 const many = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`;
 
-function nativeSteps(done: Counts): string[] {
-  const over = [...new Set([...clients].flatMap(providersOf))].join(', ');
+function nativeSteps(done: Counts, over: string): string[] {
   const steps: string[] = [];
   if (done.leaseRenewals > 0) steps.push(`${many(done.leaseRenewals, 'lease')} asked for`);
   if (done.locationHits > 0) steps.push('the location of the entry was known');
@@ -169,16 +169,17 @@ function nativeSteps(done: Counts): string[] {
   return steps;
 }
 
-function providersOf(client: Traced): string[] {
-  return client
-    .stats()
-    .transports.flatMap(({ provider, connected }) => (connected && provider !== undefined ? [provider] : []));
+function providersOf({ transports }: ClientStats): string {
+  const used = transports.flatMap(({ provider, connected }) => (connected && provider !== undefined ? [provider] : []));
+  return [...new Set(used)].join(', ');
 }
 
 function resultOf(result: unknown): string {
   if (result === undefined) return 'nothing';
   if (types.isUint8Array(result)) return `a value of ${result.byteLength} B`;
-  return Array.isArray(result) ? `${result.length} values` : `a ${typeof result}`;
+  return Array.isArray(result)
+    ? `${result.length} values`
+    : `${typeof result === 'object' ? 'an' : 'a'} ${typeof result}`;
 }
 
 function failureOf(error: unknown): string {

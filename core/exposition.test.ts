@@ -34,6 +34,19 @@ test('families are written as Prometheus reads them, whatever labels have in the
   t.is(exposition([]), '');
 });
 
+test('families of one name are one, with the samples of all', (t) => {
+  const of = (cluster: string, value: number): Family => ({
+    ...FAMILIES[0]!,
+    samples: [{ labels: { cluster }, value }],
+  });
+  t.deepEqual(
+    exposition([of('a', 1), FAMILIES[2]!, of('b', 2)])
+      .split('\n')
+      .slice(1, 4),
+    ['# TYPE farkv_things_total counter', 'farkv_things_total{cluster="a"} 1', 'farkv_things_total{cluster="b"} 2'],
+  );
+});
+
 test('OpenMetrics names a counter without _total, and its samples with it', (t) => {
   t.regex(
     exposition(FAMILIES, true),

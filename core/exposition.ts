@@ -28,10 +28,18 @@ const quoted = (text: string): string => `"${escaped(text).replaceAll('"', '\\"'
 const spelled = (value: number): string =>
   value === Infinity ? '+Inf' : value === -Infinity ? '-Inf' : Number.isNaN(value) ? 'NaN' : String(value);
 
-/** Without the last line of OpenMetrics, so that other families can follow. */
+/**
+ * Families of one name, as of two clients, are one with all their samples: labels have to tell those apart. Without the
+ * last line of OpenMetrics, so that other families can follow.
+ */
 export function exposition(families: readonly Family[], openmetrics = false): string {
   const lines: string[] = [];
-  for (const { name, help, type, samples } of families) {
+  const named = new Map<string, Family>();
+  for (const family of families) {
+    const { samples = [] } = named.get(family.name) ?? {};
+    named.set(family.name, { ...family, samples: [...samples, ...family.samples] });
+  }
+  for (const { name, help, type, samples } of named.values()) {
     const title = openmetrics && type === 'counter' ? name.replace(/_total$/, '') : name;
     lines.push(`# HELP ${title} ${escaped(help)}`, `# TYPE ${title} ${type}`);
     for (const { suffix = '', labels = {}, value } of samples) {

@@ -198,7 +198,8 @@ function regionSums(state: MetadataState, shard: number): ShardStatus['regions']
   return [...sums.values()];
 }
 
-function memoryParts(s: DataPlaneStats['shards'][number]): MemoryParts {
+/** Of a table's registered memory, what is used how. */
+export function memoryParts(s: DataPlaneStats['shards'][number]): MemoryParts {
   return {
     index: s.indexBytes - s.indexFreeBytes,
     indexFree: s.indexFreeBytes,
@@ -211,7 +212,8 @@ function memoryParts(s: DataPlaneStats['shards'][number]): MemoryParts {
   };
 }
 
-function pageParts(s: DataPlaneStats['shards'][number]): PageParts {
+/** The same memory by the pages behind it. */
+export function pageParts(s: DataPlaneStats['shards'][number]): PageParts {
   return { small: s.smallPageBytes, transparent: s.transparentPageBytes, reserved: s.reservedPageBytes };
 }
 

@@ -20,6 +20,7 @@ static bool is_asked_already(const client *c, const op *o) {
     return false;
 }
 
+/* What clients say may be anything: no figure falls, and a READ has at most a value's bytes. */
 static void take_report(worker *w, const uint8_t *body) {
     dataplane_reports *sum = &w->stats.reports;
     fkv_report r;
@@ -32,7 +33,8 @@ static void take_report(worker *w, const uint8_t *body) {
     sum->late += r.late;
     sum->foreign += r.foreign;
     sum->two_sided += r.two_sided;
-    sum->read_bytes += r.read_bytes;
+    uint64_t bytes = min_u64(r.read_bytes, (uint64_t)r.reads * FKV_VALUE_MAX);
+    sum->read_bytes += min_u64(bytes, UINT64_MAX - sum->read_bytes);
 }
 
 /* What a client's reads wait for does not count against the quota: it must not fail because of its changes. One of a

@@ -165,7 +165,7 @@ export const SERVER_OPTIONS = {
     kind: 'list',
     parse: listens,
     describe:
-      'Addresses host:port for browsers and Prometheus: a page at /, /metrics, /healthz, /readyz; read-only. Asks for a token of a monitor where the cluster has tokens or certificates. Default: none',
+      'Addresses host:port for browsers and Prometheus: a page at /, /metrics, /healthz, /readyz, /role; read-only. Asks for a token of a monitor where the cluster has tokens or certificates. Default: none',
   }),
   'rdma-device': option({
     group: 'Addresses',
@@ -357,7 +357,7 @@ export const SERVER_OPTIONS = {
     default: '100',
     parse: within(0, 3_600_000, parseDuration, ' ms'),
     describe:
-      'Requests that a worker had in its hands for so long are in the log, with the hash of the key, 0 to 3600000 ms; 0: none is. At most 20 in 10 s are written',
+      'Requests that waited at a worker for so long, for memory, copies or a disk, are in the log, with the hash of the key, 0 to 3600000 ms; 0: none is. At most 20 in 10 s are written',
   }),
   'log-format': option({
     group: 'Other',

@@ -142,7 +142,7 @@ export const OF_DATA: readonly Metric[] = [
   ),
   counter(
     'farkv_log_records_total',
-    'Changes in those batches',
+    'Changes in the batches of logs of values',
     hasLog((all) => sum(all, ({ records }) => records)),
   ),
   buckets('farkv_log_fsync_seconds', 'How long batches of the logs of values took to be written and synced', (seen) =>

@@ -1,4 +1,5 @@
 /** Metrics of the shards that a server owns, of its copies of others' shards, and of the memory of both. */
+import { memoryParts, pageParts } from '../status.js';
 import { byTenant, gauge, named, one, sum, type Metric } from './metric-row.js';
 
 export const OF_SHARDS: readonly Metric[] = [
@@ -84,16 +85,10 @@ export const OF_SHARDS: readonly Metric[] = [
     ({ tables }) =>
       named(
         'use',
-        tables.map((s) => ({
-          index: s.indexBytes - s.indexFreeBytes,
-          index_free: s.indexFreeBytes,
-          live: s.liveBytes,
-          prepared: s.preparedBytes,
-          overflow: s.overflowBytes,
-          quarantine: s.quarantineBytes,
-          slack: s.slackBytes,
-          free: s.freeBytes,
-        })),
+        tables.map((table) => {
+          const { indexFree, ...parts } = memoryParts(table);
+          return { ...parts, index_free: indexFree };
+        }),
       ),
     ['use'],
   ),
@@ -103,11 +98,7 @@ export const OF_SHARDS: readonly Metric[] = [
     ({ tables }) =>
       named(
         'pages',
-        tables.map((s) => ({
-          small: s.smallPageBytes,
-          transparent: s.transparentPageBytes,
-          reserved: s.reservedPageBytes,
-        })),
+        tables.map((table) => ({ ...pageParts(table) })),
       ),
     ['pages'],
   ),

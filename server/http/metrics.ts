@@ -7,7 +7,10 @@ import { METRICS } from './metric-table.js';
 
 /** Whether who sent this header reads OpenMetrics rather than text; Prometheus does. */
 export function wantsOpenMetrics(accept: string | undefined): boolean {
-  return (accept ?? '').split(',').some((one) => /^\s*application\/openmetrics-text\s*(;|$)/.test(one));
+  return (accept ?? '')
+    .toLowerCase()
+    .split(',')
+    .some((one) => /^\s*application\/openmetrics-text\s*(;|$)/.test(one) && !/;\s*q\s*=\s*0(\.0*)?\s*(;|$)/.test(one));
 }
 
 export class Metrics {

@@ -35,6 +35,11 @@ test("a client's metrics have its GETs; the server's have those of all clients",
     t.true((own.get(`farkv_connections{transport="${transport}"}`) ?? 0) >= 1);
     t.is(own.get('farkv_changes_total'), i === 0 ? 1 : 0);
   }
+  const all = metricsText(clients.flatMap((client, i) => client.metrics({ client: String(i) })));
+  t.is(all.match(/^# TYPE farkv_gets_total /gm)?.length, 1);
+  for (const i of [0, 1]) t.is(samples(all).get(`farkv_gets_total{client="${i}",result="hit"}`), rounds);
+  for (const wrong of [null, 'a', { 'not a name': 'a' }, { name: 7 }])
+    t.throws(() => clients[0].metrics(wrong as never), { code: 'ERR_ARGUMENT' });
 });
 
 test('some calls of each kind are timed where latencies are wanted, also of those that fail', async (t) => {

@@ -1,6 +1,6 @@
 /** The manual pages and the completions of bash and fish, against what each command's --help says. */
 import test from 'ava';
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { promisify } from 'node:util';
 import { COMMANDS } from '../../server/cli/command-list.js';
 import { manual } from '../../server/cli/manual/index.js';
@@ -42,30 +42,38 @@ test('a page and the completion have every option that --help has', async (t) =>
   t.is(files.size, Object.keys(COMMANDS).length + 4);
 });
 
+/** What every shell offers for the last word. */
+const OFFERED: readonly (readonly [line: string, words: string])[] = [
+  ['farkv sec', 'secrets'],
+  ['farkv shard re', 'rebalance reset'],
+  ['farkv shard --connect a:1 mov', 'move'],
+  ['farkv shard move --wai', '--wait'],
+  ['farkv shard rebalance --dry', '--dry-run'],
+  ['farkv shard reset --dry', ''],
+  ['farkv get --transport v', 'verbs'],
+  ['farkv bench r', 'run'],
+  ['farkv bench run l', 'lmdb'],
+  ['farkv bench run lmdb --no', '--no-harness'],
+  ['farkv secrets issue /etc/farkv w', 'writer'],
+];
+
 test('bash completes commands, actions, and values, behind options too', async (t) => {
   const script = (await farkv(['completion', 'bash'])).stdout;
   const offers = async (line: string, words: string): Promise<void> => {
     t.deepEqual(await completed(script, line), words === '' ? [] : words.split(' '), line);
   };
   t.deepEqual(await completed(script, 'farkv '), Object.keys(COMMANDS));
-  await offers('farkv sec', 'secrets');
-  await offers('farkv shard re', 'rebalance reset');
-  await offers('farkv shard --connect a:1 mov', 'move');
-  await offers('farkv shard move --wai', '--wait');
-  await offers('farkv shard rebalance --dry', '--dry-run');
-  await offers('farkv shard reset --dry', '');
+  for (const [line, words] of OFFERED) await offers(line, words);
   await offers('farkv get --transport = v', 'verbs');
-  await offers('farkv get --transport v', 'verbs');
   await offers('farkv get -n 3 --polling a', 'auto always');
-  await offers('farkv bench r', 'run');
-  await offers('farkv bench run l', 'lmdb');
   await offers('farkv bench run lmdb ', '');
-  await offers('farkv bench run lmdb --no', '--no-harness');
-  await offers('farkv secrets issue /etc/farkv w', 'writer');
   await offers('farkv nothing ', '');
 });
 
-test('fish completes commands, actions, and values, behind options too', async (t) => {
+/** A minimal system has no fish. */
+const withFish = spawnSync('fish', ['--version']).error === undefined ? test : test.skip;
+
+withFish('fish completes commands, actions, and values, behind options too', async (t) => {
   const script = (await farkv(['completion', 'fish'])).stdout;
   for (const name of Object.keys(COMMANDS)) t.true(script.includes(` -a ${name} -d `), name);
   const offers = async (line: string, words: string): Promise<void> => {
@@ -73,26 +81,10 @@ test('fish completes commands, actions, and values, behind options too', async (
     const offered = stdout.split('\n').map((one) => one.split('\t')[0] ?? '');
     t.deepEqual(offered.filter((one) => one !== '').join(' '), words, line);
   };
-  try {
-    await run('fish', ['--version']);
-  } catch {
-    t.log('fish is not here to be asked: apt-get install fish');
-    return;
-  }
   await offers('farkv ', Object.keys(COMMANDS).sort().join(' '));
-  await offers('farkv sec', 'secrets');
-  await offers('farkv shard re', 'rebalance reset');
-  await offers('farkv shard --connect a:1 mov', 'move');
-  await offers('farkv shard move --wai', '--wait');
-  await offers('farkv shard rebalance --dry', '--dry-run');
-  await offers('farkv shard reset --dry', '');
-  await offers('farkv get --transport v', 'verbs');
+  for (const [line, words] of OFFERED) await offers(line, words);
   await offers('farkv get --transport=v', '--transport=verbs');
   await offers('farkv get -n 3 --polling a', 'always auto');
-  await offers('farkv bench r', 'run');
-  await offers('farkv bench run l', 'lmdb');
-  await offers('farkv bench run lmdb --no', '--no-harness');
-  await offers('farkv secrets issue /etc/farkv w', 'writer');
 });
 
 test('text of a command is no request to roff', async (t) => {

@@ -1,7 +1,11 @@
 /** FARKV_TRACE=1: where one operation spends its time, at the client and at the owner, and no key or value in it. */
 import test from 'ava';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import { Cluster, farkv } from '../support/cluster.js';
 
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const KEY = 'a-key-that-is-private';
 const VALUE = 'a-value-that-is-private';
 
@@ -12,7 +16,7 @@ test('the steps of an operation are written at both ends under one hash', async 
   t.is(put.code, 0, put.stderr);
   const hash = /^farkv trace: put, namespace 0, key ([0-9a-f]{16}) of 21 B, shard \d+$/m.exec(put.stderr)?.[1];
   t.truthy(hash, put.stderr);
-  t.regex(put.stderr, /^ {2}\+\d+\.\d{3} ms {2}SDK: handed to the native client$/m);
+  t.regex(put.stderr, /^ {2}\+\d+\.\d{3} ms {2}SDK: the call has returned$/m);
   t.regex(put.stderr, /^ {2}\+\d+\.\d{3} ms {2}native client: 1 change sent to the owner over tcp, and answered$/m);
   t.regex(put.stderr, /^ {2}\+\d+\.\d{3} ms {2}SDK: ended, with /m);
   const get = await farkv(['get', KEY, ...at], { env: { FARKV_TRACE: '1' } });
@@ -26,4 +30,56 @@ test('the steps of an operation are written at both ends under one hash', async 
     for (const secret of [KEY, VALUE]) t.false(text.includes(secret));
   const silent = await farkv(['get', KEY, ...at]);
   t.is(silent.stderr, '');
+});
+
+/** A program with clients of two clusters, whose lines nobody reads to their end. */
+const PROGRAM = `
+  import { connect } from 'farkv';
+  const [a, b] = await Promise.all(process.argv.slice(1).map((servers) => connect({ servers, transport: 'tcp' })));
+  await a.get('key');
+  await b.get('key');
+  await a.close();
+  await b.namespace(0).get('key');
+  console.log('read');
+  process.stdin.once('data', async () => {
+    for (let i = 0; i < 100; i++) await b.get('key');
+    console.log('done');
+    await b.close();
+    process.stdin.destroy();
+  });
+`;
+
+test('of several clients each call has the hash of its own, and a program goes on when nobody reads', async (t) => {
+  const clusters = await Promise.all([Cluster.start(t, { servers: 1 }), Cluster.start(t, { servers: 1 })]);
+  const addresses = clusters.map((cluster) => cluster.addresses.join());
+  const hashOf = (stderr: string): string[] =>
+    Array.from(stderr.matchAll(/, key ([0-9a-f]{16}) of 3 B, /g), ([, h = '']) => h);
+  const alone = await Promise.all(
+    addresses.map(async (at) => {
+      const { stderr } = await farkv(['get', 'key', '--connect', at, '--transport', 'tcp'], {
+        env: { FARKV_TRACE: '1' },
+      });
+      return hashOf(stderr)[0];
+    }),
+  );
+  t.not(alone[0], alone[1], 'each cluster has a seed of its own');
+  const child = spawn(process.execPath, ['--input-type=module', '-e', PROGRAM, ...addresses], {
+    cwd: ROOT,
+    env: { ...process.env, FARKV_TRACE: '1' },
+  });
+  t.teardown(() => child.kill());
+  let [out, err] = ['', ''];
+  child.stderr.on('data', (data: Buffer) => (err += data.toString()));
+  const said = (word: string): Promise<void> =>
+    new Promise((resolve) =>
+      child.stdout.on('data', (data: Buffer) => (out += data.toString()).includes(word) && resolve()),
+    );
+  await said('read');
+  while (hashOf(err).length < 3) await once(child.stderr, 'data');
+  t.deepEqual(hashOf(err), [alone[0], alone[1], alone[1]], err);
+  child.stderr.destroy();
+  child.stdin.write('go on\n');
+  const [code] = (await once(child, 'exit')) as [number | null];
+  t.is(code, 0);
+  t.true(out.includes('done'));
 });

@@ -83,8 +83,9 @@ static bool report(void *ctx, fkv_report *out) {
                          .foreign = since(now->foreign, before->foreign),
                          .two_sided = since(now->two_sided, before->two_sided),
                          .read_bytes = now->read_bytes - before->read_bytes };
+    if (!out->hits && !out->misses && !out->reads && !out->two_sided) return false;
     l->reported = *now;
-    return out->hits || out->misses || out->reads;
+    return true;
 }
 
 fkv_status lookup_create(const lookup_config *c, lookup **out) {

@@ -330,6 +330,33 @@ TEST(scans_that_come_together_share_the_time_of_one) {
     down(&c);
 }
 
+static dataplane_reports reported(raw *c, const fkv_report *report) {
+    fkv_request q = raw_request(c, FKV_OP_LEASE, "");
+    q.value_bytes = sizeof *report;
+    CHECK_EQ(raw_ask(c, &q, "", report, sizeof *report, NULL), FKV_OK);
+    dataplane_stats *s = rig_stats(&r);
+    dataplane_reports all = s->worker[0].reports;
+    free(s);
+    return all;
+}
+
+/* A client may say anything of its GETs. Figures never fall for it, and bytes are no more than its READs can have had. */
+TEST(what_clients_report_of_their_gets_makes_no_figure_fall) {
+    raw c;
+    up(&c, 16 << 20);
+    fkv_report lie = { .reads = 2, .read_bytes = UINT64_MAX };
+    CHECK_EQ(reported(&c, &lie).read_bytes, 2ull * FKV_VALUE_MAX);
+    lie = (fkv_report){ .hits = UINT32_MAX, .reads = UINT32_MAX, .read_bytes = UINT64_MAX };
+    uint64_t before = 0;
+    for (int i = 0; i < 80; i++) { /* 2^58 bytes each */
+        dataplane_reports all = reported(&c, &lie);
+        CHECK(all.read_bytes >= before);
+        before = all.read_bytes;
+    }
+    CHECK_EQ(before, UINT64_MAX);
+    down(&c);
+}
+
 static void tests(void) {
     RUN(a_client_has_no_more_than_a_few_connections_and_the_newest_stay);
     RUN(credits_that_come_to_a_connection_that_is_ending_do_not_bring_it_back);
@@ -338,6 +365,7 @@ static void tests(void) {
     RUN(the_operator_and_the_next_connection_are_told_why_one_was_ended);
     RUN(what_is_refused_leaves_room_for_what_comes_behind_it);
     RUN(a_scan_ends_whatever_the_size_of_a_value);
+    RUN(what_clients_report_of_their_gets_makes_no_figure_fall);
     RUN(scans_that_come_together_share_the_time_of_one);
 }
 

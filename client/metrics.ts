@@ -13,10 +13,10 @@ export function checkLabels(labels: unknown): Labels {
   const pairs = typeof labels === 'object' && labels !== null ? Object.entries(labels) : undefined;
   if (pairs?.every(([name, text]) => LABEL.test(name) && typeof text === 'string') !== true)
     throw argumentError("labels are an object of texts, with names as Prometheus's: { cluster: 'a' }");
-  return Object.fromEntries(pairs) as Labels;
+  return Object.fromEntries(pairs);
 }
 
-export function metricsOf(stats: ClientStats, labels: Labels): Family[] {
+export function metricsOf(stats: ClientStats, labels: Labels = {}): Family[] {
   return familiesOf(stats).map((family) => ({
     ...family,
     samples: family.samples.map((sample) => ({ ...sample, labels: { ...labels, ...sample.labels } })),

@@ -9,11 +9,12 @@ import { failedJoins } from '../metadata/join-rests.js';
 import { EMPTY } from '../metadata/reduce.js';
 import type { Copy, MetadataState, Move, Shard } from '../metadata/state.js';
 import type { Action, Asked, CopyNoticed, HeldBack, Left, Result, Told } from './actions.js';
-import { advanceBackup, backupDone, endBackup, isNone, openBackup, orphaned, throwAway } from './backup.js';
+import { advanceBackup, backupDone, endBackup, isNone, openBackup, orphaned } from './backup.js';
 import { ChangedShards } from './changed-shards.js';
 import { advanceComing, comingDone, endComing, open } from './coming.js';
 import { isDurable, isNamed, moveOf, type Common } from './common.js';
 import { copiesDone, copiesNow, copyNoticed } from './companions.js';
+import { throwAway } from './copy-end.js';
 import { advanceHeld, endHeld, heldDone } from './held.js';
 import { Heirs, type Looked } from './heirs.js';
 import {

@@ -179,7 +179,7 @@ export class BatchChanges {
         const place = places[from + i] ?? -1;
         const key = chunk[i] ?? '';
         if (answer >= PENDING_BASE) this.#operations.adoptOne(batch.operation(place, key), answer - PENDING_BASE);
-        else batch.failures.add(place, this.#operations.sharedFailure(batch.failures, answer, kind.space, key));
+        else batch.failures.add(place, this.#operations.errors.sharedFailure(batch.failures, answer, kind.space, key));
       }
       // Where nothing is under way, nothing will make room.
       if (refused && this.#operations.unsettled === 0) throw statusError(Status.busy);

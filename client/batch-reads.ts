@@ -330,7 +330,7 @@ export class BatchReads {
         call.refused ||= status === Status.busy;
         later(i, sink.again(from + i, status === Status.busy ? undefined : length));
       } else {
-        failures.add(from + i, this.#operations.sharedFailure(failures, status, space, keys[i] ?? ''));
+        failures.add(from + i, this.#operations.errors.sharedFailure(failures, status, space, keys[i] ?? ''));
       }
     }
     if (values > 0) this.#usual += (bytes / values - this.#usual) / 4;

@@ -21,6 +21,7 @@ import { parseServer, type Settings } from './options.js';
 import { RefusedTicket } from './refused-ticket.js';
 import { Routes, shardRange, type Identity } from './routes.js';
 import { Scanner } from './scan.js';
+import { SpunReads } from './spun-reads.js';
 import { localCapabilities, type ClientStats, type Transport } from './transport.js';
 import { ValueMemory } from './value-memory.js';
 
@@ -39,6 +40,7 @@ const NOBODY_MS = 1000;
 export interface Parts {
   readonly native: NativeClient;
   readonly operations: Operations;
+  readonly spun: SpunReads;
   readonly batches: BatchReads;
   readonly changes: BatchChanges;
   readonly scanner: Scanner;
@@ -188,7 +190,8 @@ export class Cluster {
       onReady: () => this.#parts?.operations.drain(),
       onEvent: (event) => this.#native(event),
     });
-    const operations = new Operations(native, new ValueMemory(), {
+    const values = new ValueMemory();
+    const operations = new Operations(native, values, {
       maxOutstanding,
       maxQueued,
       explain: (shard) => this.#explain(shard),
@@ -198,6 +201,7 @@ export class Cluster {
     return {
       native,
       operations,
+      spun: new SpunReads(native, values, operations.errors),
       batches: new BatchReads(native, operations),
       changes: new BatchChanges(native, operations),
       scanner: new Scanner(operations, shards),

@@ -50,6 +50,7 @@ import {
   type ScanOptions,
   type ScanPage,
 } from './scan.js';
+import type { SpunReads } from './spun-reads.js';
 import type { PreparedKey } from '../native/native-client.js';
 import { update, type Update, type Updated } from './update.js';
 import { EntryReader, PlainReader, presence, timeLeft, type Entry, type ValueReader } from './value-reader.js';
@@ -57,6 +58,7 @@ import { EntryReader, PlainReader, presence, timeLeft, type Entry, type ValueRea
 /** What all views of a client share. */
 export interface Shared {
   readonly operations: Operations;
+  readonly spun: SpunReads;
   readonly batches: BatchReads;
   readonly changes: BatchChanges;
   readonly scanner: Scanner;
@@ -199,11 +201,11 @@ export class Keyspace<In, Out = In> {
   /** As get, but spins until the answer is there: shm and verbs only, ERR_UNSUPPORTED over tcp. */
   getSync(key: Key, options?: Omit<ReadOptions, 'signal'>): Out | undefined {
     try {
-      const { operations } = this.#shared;
+      const { spun } = this.#shared;
       const { timeoutMs } = this.#limits(options, SYNC_OPTIONS);
       return isHeard()
-        ? heard(this.#one('getSync', key), () => operations.readSync(this.#space, key, this.#plain, timeoutMs))
-        : operations.readSync(this.#space, key, this.#plain, timeoutMs);
+        ? heard(this.#one('getSync', key), () => spun.read(this.#space, key, this.#plain, timeoutMs))
+        : spun.read(this.#space, key, this.#plain, timeoutMs);
     } catch (error) {
       throw asFarkvError(error);
     }
@@ -213,9 +215,9 @@ export class Keyspace<In, Out = In> {
   getIntoSync(key: Key, target: Uint8Array, offset = 0, options?: Omit<ReadOptions, 'signal'>): number | undefined {
     try {
       checkTarget(target, offset);
-      const { operations } = this.#shared;
+      const { spun } = this.#shared;
       const { timeoutMs } = this.#limits(options, SYNC_OPTIONS);
-      const read = (): number | undefined => operations.readIntoSync(this.#space, key, target, offset, timeoutMs);
+      const read = (): number | undefined => spun.readInto(this.#space, key, target, offset, timeoutMs);
       return isHeard() ? heard(this.#one('getIntoSync', key), read) : read();
     } catch (error) {
       throw asFarkvError(error);

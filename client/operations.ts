@@ -18,6 +18,9 @@
  *
  * Invariants: an id is in #outstanding from the call that returned it until its record was drained. Bytes in the slab
  * that were handed to a caller are not written again (value-memory.ts).
+ *
+ * Not for: GETs that spin until they are answered, which are never outstanding (spun-reads.ts), nor what an error says
+ * (operation-errors.ts).
  */
 import {
   CompletionField,
@@ -27,16 +30,17 @@ import {
   type PreparedKey,
 } from '../native/native-client.js';
 import { AbortWatch } from './abort-watch.js';
-import type { BatchOperation, Failures } from './batch.js';
+import type { BatchOperation } from './batch.js';
 import { BatchLine, type Places } from './batch-line.js';
 import { AnswerAtOnce, COMPLETION_WORDS, DrainCursor } from './completion.js';
 import { FarkvError, keyError, rejected, Status, statusError } from './errors.js';
 import { GatheredReads } from './gathered-reads.js';
+import { OperationErrors, type Explanations } from './operation-errors.js';
 import { abortError, tooSmall, type Key, type Pending, PendingInto, PendingRead } from './pending.js';
 import { OutstandingTable, type Outstanding } from './outstanding-table.js';
 import { Turn } from './turn.js';
-import { SLAB_VALUE_MAX, type Slab, type ValueMemory } from './value-memory.js';
-import type { ValueReader } from './value-reader.js';
+import { SLAB_VALUE_MAX, type ValueMemory } from './value-memory.js';
+import { valueAtOnce, type ValueReader } from './value-reader.js';
 import { WaitingQueue } from './waiting-queue.js';
 
 const ID: number = CompletionField.Id;
@@ -44,8 +48,6 @@ const STATUS: number = CompletionField.Status;
 const BYTES: number = CompletionField.Bytes;
 
 const YIELD_BUDGET = 1024;
-/** More than any status. */
-const STATUSES = 256;
 /** Memory with its end as the place for a value: the native side takes no empty memory. */
 const NO_ROOM = Buffer.alloc(1);
 
@@ -55,14 +57,10 @@ export interface Limits {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface OperationsOptions {
+export interface OperationsOptions extends Explanations {
   /** Operations that are posted at once, at most. */
   readonly maxOutstanding: number;
   readonly maxQueued: number;
-  /** Why nobody answers for a shard, for a person. */
-  readonly explain: (shard: number) => string;
-  /** Why the shard's owner ended its connection lately, for a person. */
-  readonly ended?: ((shard: number) => string | undefined) | undefined;
   readonly access?: { readonly readOnly: boolean };
 }
 
@@ -78,6 +76,7 @@ export class Operations implements Places {
   readonly reads: BatchLine;
   readonly changes: BatchLine;
   readonly most: number;
+  readonly errors: OperationErrors;
   /** Milliseconds in which something waited and the event loop turned: what a program holds it for does not count. */
   clock = 0;
   answeredAt = 0;
@@ -87,8 +86,6 @@ export class Operations implements Places {
   readonly #values: ValueMemory;
   readonly #cursor: DrainCursor;
   readonly #atOnce: AnswerAtOnce;
-  readonly #explain: (shard: number) => string;
-  readonly #whyEnded: (shard: number) => string | undefined;
   readonly #access: { readonly readOnly: boolean };
   readonly #aborts = new AbortWatch<Pending<unknown>>((operation) => this.#abort(operation));
   readonly #atEnd = new Set<(error: FarkvError) => void>();
@@ -107,8 +104,7 @@ export class Operations implements Places {
   constructor(native: NativeClient, values: ValueMemory, options: OperationsOptions) {
     this.most = options.maxOutstanding;
     this.#access = options.access ?? { readOnly: false };
-    this.#explain = options.explain;
-    this.#whyEnded = options.ended ?? (() => undefined);
+    this.errors = new OperationErrors(native, options);
     this.reads = new BatchLine(this, this.turn);
     this.changes = new BatchLine(this, this.turn);
     this.#native = native;
@@ -145,11 +141,11 @@ export class Operations implements Places {
       return this.#outstand(new PendingRead(space, key, reader), answer, limits);
     }
     try {
-      if (answer >= 0) return this.#resolved(this.#valueAtOnce(reader, slab, answer));
+      if (answer >= 0) return this.#resolved(valueAtOnce(reader, slab, answer, this.#native.info));
       if (answer === -Status.notFound) return this.#resolved(undefined);
       if (answer === -Status.bufferTooSmall) return Promise.resolve(this.#readLarge(space, key, reader, limits));
       if (answer === -Status.busy) return this.#wait(new PendingRead(space, key, reader), limits);
-      throw this.failure(-answer, space, key);
+      throw this.errors.failure(-answer, space, key);
     } catch (error) {
       return rejected(error);
     }
@@ -174,21 +170,7 @@ export class Operations implements Places {
       return this.#resolved(reader.read(NO_ROOM, this.#native.info, 0));
     if (answer === -Status.notFound) return this.#resolved(undefined);
     if (answer === -Status.busy) return this.#wait(new PendingRead(space, key, reader), limits);
-    return Promise.reject(this.failure(-answer, space, key));
-  }
-
-  /** A GET that spins until it is answered. */
-  readSync<T>(space: number, key: Key, reader: ValueReader<T>, timeoutMs: number): T | undefined {
-    const slab = this.#values.ready();
-    let answer = this.#native.getSync(space, key, slab.memory, slab.used, timeoutMs);
-    if (answer >= 0) return this.#valueAtOnce(reader, slab, answer);
-    while (answer === -Status.bufferTooSmall) {
-      const own = Buffer.allocUnsafeSlow(this.#native.info[BYTES] ?? 0);
-      answer = this.#native.getSync(space, key, own, 0, timeoutMs);
-      if (answer >= 0) return reader.read(own.subarray(0, answer), this.#native.info, 0);
-    }
-    if (answer === -Status.notFound) return undefined;
-    throw this.#syncFailure(-answer, space, key);
+    return Promise.reject(this.errors.failure(-answer, space, key));
   }
 
   /** A GET into the caller's memory; answers at once where it can, and then throws what is wrong. */
@@ -206,30 +188,7 @@ export class Operations implements Places {
     if (answer === -Status.notFound) return --this.#yieldBudget > 0 ? undefined : this.#yieldThenSettle(undefined);
     if (answer === -Status.bufferTooSmall) throw tooSmall(this.#native.info[BYTES] ?? 0, target.length - offset);
     if (answer === -Status.busy) return this.#wait(new PendingInto(space, key, target, offset), limits);
-    throw this.failure(-answer, space, key);
-  }
-
-  readIntoSync(space: number, key: Key, target: Uint8Array, offset: number, timeoutMs: number): number | undefined {
-    const answer = this.#native.getSync(space, key, target, offset, timeoutMs);
-    if (answer >= 0) return answer;
-    if (answer === -Status.notFound) return undefined;
-    if (answer === -Status.bufferTooSmall) throw tooSmall(this.#native.info[BYTES] ?? 0, target.length - offset);
-    throw this.#syncFailure(-answer, space, key);
-  }
-
-  /** The value of `length` bytes that a call was told to write where the slab's free memory begins. */
-  #valueAtOnce<T>(reader: ValueReader<T>, slab: Slab, length: number): T {
-    const offset = slab.used;
-    const bytes = slab.memory.subarray(offset, offset + length);
-    // Before it is decoded: a codec may call the client.
-    if (!reader.copies) {
-      slab.hold(offset + length); // mutation: client/decoded-given-back
-      return reader.read(bytes, this.#native.info, 0);
-    }
-    slab.lend(offset + length);
-    const value = reader.read(bytes, this.#native.info, 0);
-    slab.giveBack(offset);
-    return value;
+    throw this.errors.failure(-answer, space, key);
   }
 
   /** The value did not fit in the slab's rest: in a new slab, or in memory of its own. It may have grown meanwhile. */
@@ -248,10 +207,10 @@ export class Operations implements Places {
       if (answer >= 0)
         return slab === undefined
           ? reader.read(memory.subarray(0, answer), this.#native.info, 0)
-          : this.#valueAtOnce(reader, slab, answer);
+          : valueAtOnce(reader, slab, answer, this.#native.info);
       if (answer === -Status.notFound) return undefined;
       if (answer === -Status.busy) return this.#wait(new PendingRead(space, key, reader), limits);
-      if (answer !== -Status.bufferTooSmall) throw this.failure(-answer, space, key);
+      if (answer !== -Status.bufferTooSmall) throw this.errors.failure(-answer, space, key);
     }
   }
 
@@ -370,12 +329,12 @@ export class Operations implements Places {
     if (status !== Status.timeout && status !== Status.indeterminate && status !== Status.aborted)
       this.answeredAt = this.clock;
     if (status === Status.shardUnavailable) {
-      operation.fail(this.#unavailable(operation.shard(this.#native)));
+      operation.fail(this.errors.unavailable(operation.shard(this.#native)));
       return;
     }
     const why =
       status === Status.indeterminate || status === Status.timeout
-        ? this.#whyEnded(operation.shard(this.#native))
+        ? this.errors.whyEnded(operation.shard(this.#native))
         : undefined;
     if (why === undefined || operation.signal?.aborted === true) operation.settle(this.#cursor);
     else operation.fail(statusError(status, why));
@@ -390,30 +349,6 @@ export class Operations implements Places {
     const answer = this.#native.shardOf(space, key);
     if (answer < 0) throw keyError(-answer, key);
     return answer;
-  }
-
-  /** The error of a status that a read of this key ended with. */
-  failure(status: number, space: number, key: Key): FarkvError {
-    return status === Status.shardUnavailable
-      ? this.#unavailable(this.#native.shardOf(space, key))
-      : keyError(status, key);
-  }
-
-  /** The same, made once for all keys of a batch that it is true of. */
-  sharedFailure(failures: Failures, status: number, space: number, key: Key): FarkvError {
-    if (status === Status.keyInvalid) return keyError(status, key);
-    const what = status === Status.shardUnavailable ? STATUSES + this.#native.shardOf(space, key) : status;
-    return failures.share(what, () => this.failure(status, space, key));
-  }
-
-  #syncFailure(status: number, space: number, key: Key): FarkvError {
-    return status === Status.unsupported
-      ? statusError(status, 'a GET can be spun for over shm and verbs; over tcp it is awaited: get, getInto')
-      : this.failure(status, space, key);
-  }
-
-  #unavailable(shard: number): FarkvError {
-    return statusError(Status.shardUnavailable, this.#explain(shard));
   }
 
   /** Throws for a client whose changes every owner refuses: who may do what is theirs to say, here it is explained. */
@@ -535,7 +470,7 @@ export class Operations implements Places {
     const status = answer < 0 ? -answer : Status.ok;
     this.#native.info[STATUS] = status;
     if (status === Status.keyInvalid) operation.fail(keyError(status, operation.key));
-    else if (status === Status.shardUnavailable) operation.fail(this.#unavailable(operation.shard(this.#native)));
+    else if (status === Status.shardUnavailable) operation.fail(this.errors.unavailable(operation.shard(this.#native)));
     else operation.settle(this.#atOnce);
   }
 

@@ -4,6 +4,7 @@
  */
 import { CompletionField } from '../native/native-client.js';
 import { decodeWith, type Codec } from './codec.js';
+import type { Slab } from './value-memory.js';
 
 const CODEC: number = CompletionField.Codec;
 const USER_FLAGS: number = CompletionField.UserFlags;
@@ -28,6 +29,21 @@ export interface ValueReader<T> {
   readonly copies: boolean;
   /** words[at ...] is the completion record. Throws FarkvError. */
   read(bytes: Buffer, words: Uint32Array, at: number): T;
+}
+
+/** The value of `length` bytes that a call was told to write where the slab's free memory begins; `info`: its record. */
+export function valueAtOnce<T>(reader: ValueReader<T>, slab: Slab, length: number, info: Uint32Array): T {
+  const offset = slab.used;
+  const bytes = slab.memory.subarray(offset, offset + length);
+  // Before it is decoded: a codec may call the client.
+  if (!reader.copies) {
+    slab.hold(offset + length); // mutation: client/decoded-given-back
+    return reader.read(bytes, info, 0);
+  }
+  slab.lend(offset + length);
+  const value = reader.read(bytes, info, 0);
+  slab.giveBack(offset);
+  return value;
 }
 
 export function versionOf(words: Uint32Array, at: number): bigint {

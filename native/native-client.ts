@@ -6,7 +6,8 @@ import type { ErrorCode } from '../core/errors.js';
 import type { Polling } from '../core/polling.js';
 import type { EndReason } from '../core/protocol/end-reason.js';
 import type { Provider } from '../core/providers.js';
-import type { NativeRegion, PollingStats } from './data-plane.js';
+import type { NativeRegion } from './data-plane.js';
+import type { PollingStats } from './data-plane-stats.js';
 
 export interface NativeClientOptions {
   readonly hashSeed: Uint8Array;

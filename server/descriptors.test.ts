@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { DataPlaneStats } from '../native/data-plane.js';
+import type { DataPlaneStats } from '../native/data-plane-stats.js';
 import { attention } from './attention.js';
 import { descriptorLimit, fewDescriptors, memoryDescriptors, watchDescriptors } from './descriptors.js';
 import { Log } from './log.js';

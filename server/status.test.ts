@@ -1,7 +1,7 @@
 import test from 'ava';
 import { EMPTY } from '../core/metadata/reduce.js';
 import type { MetadataState, Region, Shard } from '../core/metadata/state.js';
-import type { DataPlaneStats } from '../native/data-plane.js';
+import type { DataPlaneStats } from '../native/data-plane-stats.js';
 import { renderStatus } from './cli/commands/status.js';
 import { checkNodeStatus, clusterStatus, type NodeStatus } from './status.js';
 

@@ -2,7 +2,7 @@
  * What `farkv status` and a handle's status() show. Counts, sizes and addresses only: no rkeys, seeds, secrets, tickets
  * or client ids.
  */
-import type { DataPlaneStats } from '../native/data-plane.js';
+import type { DataPlaneStats } from '../native/data-plane-stats.js';
 import { boolean, list, maybe, oneOf, record, text, uint, type Check } from '../core/protocol/check.js';
 import { memberId, MEMBERS_MAX, shardNumber, SHARDS_MAX } from '../core/metadata/check-state.js';
 import type { Failover } from '../core/metadata/failovers.js';

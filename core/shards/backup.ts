@@ -9,23 +9,21 @@
  *
  * What fails is tried again later, and told. After some attempts its server calls it off: it would keep places that
  * others need, and the leader has it made elsewhere, or here later (core/metadata/join-rests.ts).
+ *
+ * Not for: how a copy that comes to nothing is counted and closed (copy-end.ts), nor whose turn it is to be promoted
+ * (promotion.ts).
  */
-import type { CopiesRemoved, RemovedCopy } from '../metadata/copy-commands.js';
 import { isMarked, mayGo, policyOf } from '../metadata/copy-sets.js';
 import type { Copy, Member, Shard } from '../metadata/state.js';
 import type { Asked, Failure } from './actions.js';
 import { isMissed, isSound, KEPT_MS } from './base.js';
 import { HELD_BACK_MAX_MS } from './brake.js';
 import { isDurable, memberOwning, type Common } from './common.js';
+import { ATTEMPTS, callOff, clear, failedOnce, gone, notCopied, pauseMs, removal } from './copy-end.js';
 import { entryOf, isHeir, isOwners, mayFollow, sourceOf } from './copy-entry.js';
 import { become, type Backup, type BackupState, type Orphan } from './life.js';
+import { ownerNow, promote, takeTurn } from './promotion.js';
 
-/** After the first attempt; twice as long after each more. */
-const PAUSE_MS = 1000;
-/** After so many attempts it is called off. */
-const ATTEMPTS = 4;
-/** Copies whose owner is gone take turns to be promoted, the first in rank at once. */
-const TURN_MS = 30;
 /** A copy that follows is in sync soon, or when it is not held back any more; one that is not by then has lost its owner's attention. */
 const JOINED_MS = 30_000 + HELD_BACK_MAX_MS;
 /** One that was in sync, and joins again with what it has, sooner: its owner keeps what it lacks for so long. */
@@ -313,26 +311,8 @@ function remove(c: Common, life: Backup, state: At<'following'>, entry: Copy): v
   c.ask(life, { do: 'propose', command: removal(c, life, entry, life.damaged ? { damaged: true } : {}) });
 }
 
-function removal(
-  c: Common,
-  life: Backup,
-  { member, start }: Copy,
-  why: Pick<RemovedCopy, 'damaged' | 'failed'>,
-): CopiesRemoved {
-  const { shard } = life;
-  const { epoch } = c.metadata.shards[shard] ?? life;
-  const config = c.metadata.copySets?.[shard]?.config ?? 0;
-  return { t: 'copies-removed', copies: [{ shard, epoch, config, member, start, whole: false, ...why, lsn: 0 }] };
-}
-
 function ownerKey({ worker }: Shard, { id, incarnation }: Member): string {
   return `${id}/${incarnation}/${worker}`;
-}
-
-/** Nobody, or an owner in an epoch. */
-function ownerNow(c: Common, { shard }: Backup): string {
-  const s = c.metadata.shards[shard];
-  return `${s?.owner ?? ''}/${s?.epoch ?? 0}`;
 }
 
 /** The data plane says that the owner is gone. That is a suspicion: the owner may serve for as long as it has leases. */
@@ -372,35 +352,6 @@ export function isNone(c: Common, life: Backup, what: 'damaged' | 'unknown' | 'f
   advanceBackup(c, life);
 }
 
-function takeTurn(c: Common, life: Backup, orphan: Orphan, { rank }: Copy): void {
-  const s = c.metadata.shards[life.shard];
-  const copies = c.metadata.copySets?.[life.shard]?.copies ?? [];
-  const before = copies.filter((o) => o.state === 'in-sync' && o.member !== s?.owner && o.rank < rank).length;
-  const state: At<'orphaned'> = { is: 'orphaned', owner: ownerNow(c, life), orphan, at: 'waiting' };
-  become(life, state);
-  const ms = before * TURN_MS + life.patienceMs;
-  if (ms === 0) promote(c, life, state);
-  else c.ask(life, { do: 'wait', ms });
-}
-
-function promote(c: Common, life: Backup, state: At<'orphaned'>): void {
-  const { shard, incarnation: copy } = life;
-  const { epoch } = c.metadata.shards[shard] ?? life;
-  const config = c.metadata.copySets?.[shard]?.config ?? 0;
-  const { orphan } = state;
-  state.at = 'proposing';
-  c.act({ do: 'note', note: { of: 'owner gone', shard, epoch } });
-  c.ask(life, {
-    do: 'propose',
-    command: {
-      t: 'shards-promoted',
-      id: c.memberId,
-      memberIncarnation: c.memberIncarnation,
-      shards: [{ shard, epoch, config, copy, incarnation: c.random64(), lsn: orphan.prepared }],
-    },
-  });
-}
-
 function alone(c: Common, life: Backup, state: At<'orphaned'>, entry: Copy | undefined): void {
   if (entry === undefined) gone(c, life);
   else if (isHeir(c, life)) c.heir(life);
@@ -429,54 +380,10 @@ function renouncing(c: Common, life: Backup, state: At<'renouncing'>, entry: Cop
   }
 }
 
-function pauseMs({ attempts }: Backup): number {
-  return PAUSE_MS * 2 ** (attempts - 1);
-}
-
-/** Undefined: it is called off. */
-function againMs(life: Backup): number | undefined {
-  return life.attempts < ATTEMPTS ? pauseMs(life) : undefined;
-}
-
-function failedOnce(c: Common, life: Backup, { full, error }: Failure): void {
-  const { shard } = life;
-  const source = c.metadata.shards[shard];
-  life.attempts++;
-  life.full = full;
-  if (source !== undefined)
-    c.act({
-      do: 'note',
-      note: { of: 'copy failed', shard, source, attempts: life.attempts, again: againMs(life), full, error },
-    });
-}
-
-function notCopied(c: Common, life: Backup, failed: Failure, opened: boolean): void {
-  const isWanted = entryOf(c, life) !== undefined;
-  if (isWanted && sourceOf(c, life) !== undefined) failedOnce(c, life, failed);
-  const again = life.base && isSound(life) ? 'base' : 'again';
-  clear(c, life, isWanted ? again : 'end', opened);
-}
-
 /** Its owner may know it, and wait for it. */
 function notFollowing(c: Common, life: Backup, failed: Failure): void {
   failedOnce(c, life, failed);
   renounce(c, life); // mutation: shards/followed-discarded
-}
-
-/** It is no copy, whatever the metadata has. */
-export function throwAway(c: Common, life: Backup): void {
-  clear(c, life, 'end');
-}
-
-/** The metadata has it no more. */
-function gone(c: Common, life: Backup): void {
-  clear(c, life, isSound(life) && isMissed(c, life) ? 'base' : 'end');
-}
-
-/** The table is closed when nothing of the copy is under way any more: until then the copy has its memory. */
-function clear(c: Common, life: Backup, then: At<'clearing'>['then'], isOpen = true): void {
-  become(life, { is: 'clearing', then, open: isOpen, at: 'stopping' });
-  c.ask(life, { do: 'stop', shard: life.shard });
 }
 
 function cleared(c: Common, life: Backup, state: At<'clearing'>, did: Asked['do'], failed: Failure | undefined): void {
@@ -511,17 +418,6 @@ function cleared(c: Common, life: Backup, state: At<'clearing'>, did: Asked['do'
   }
   become(life, { is: 'resting' });
   c.ask(life, { do: 'wait', ms: pauseMs(life) });
-}
-
-/** Again until the metadata has it no more. */
-function callOff(c: Common, life: Backup): void {
-  const entry = entryOf(c, life);
-  if (entry === undefined || isOwners(c, life)) {
-    c.end(life);
-    return;
-  }
-  become(life, { is: 'calling off' });
-  c.ask(life, { do: 'propose', command: removal(c, life, entry, { failed: true }) });
 }
 
 /** Until the copy is wanted, and the pause after the last attempt is over. */

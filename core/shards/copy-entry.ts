@@ -3,11 +3,14 @@ import type { Copy, Shard } from '../metadata/state.js';
 import type { Common } from './common.js';
 import type { Backup } from './life.js';
 
+/** What the metadata has of a copy of this shard at this start of the server, whether it is here or not. */
+export function ownEntry({ memberId, memberIncarnation, metadata }: Common, shard: number): Copy | undefined {
+  return metadata.copySets?.[shard]?.copies.find((one) => one.member === memberId && one.start === memberIncarnation);
+}
+
 /** What the metadata has of this copy; undefined: nothing, or another start's, or another one. */
 export function entryOf(c: Common, life: Backup): Copy | undefined {
-  const copy = c.metadata.copySets?.[life.shard]?.copies.find(
-    (one) => one.member === c.memberId && one.start === c.memberIncarnation,
-  );
+  const copy = ownEntry(c, life.shard);
   if (copy === undefined) return undefined;
   if (copy.id === life.incarnation) return copy;
   return copy.state === 'joining' && !life.named ? copy : undefined;

@@ -107,8 +107,9 @@
  *   19. A new shard, whose values are to survive its server, counts its own copy as one in sync just before it is served:
  *       when another server has one, or none came for a time. So what is lost before that was never there.
  *
- * Files: shards (all of them), held, handover, heirs, companions, brake, backup, recovered, coming, common (what the metadata says of one), life (the states), actions,
- * short-leases, changed-shards, report.
+ * Files: shards (all of them), held, handover, heirs, companions, brake, backup, promotion, copy-end, copy-entry, base,
+ * missing-copies, recovered, coming, common (what the metadata says of one), life (the states), actions, short-leases,
+ * changed-shards, report.
  */
 export type { Action, Asked, CopiesNow, CopyNoticed, Failure, HeldBack, Left, Note, Result, Told } from './actions.js';
 export type { Found } from './recovered.js';

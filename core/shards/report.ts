@@ -1,10 +1,26 @@
-/** What is said of all lives of a server's shards together: to operators, and to who waits for its end. */
+/** What is said of all lives of a server's shards together: to operators, and to who waits for its start or its end. */
 import { isWhole, mayCome, mayGo, policyOf } from '../metadata/copy-sets.js';
+import { failedJoins } from '../metadata/join-rests.js';
 import { keepersOf } from '../metadata/placement.js';
 import type { Copy, Member } from '../metadata/state.js';
 import type { HeldBack, Left } from './actions.js';
 import { isDurable, type Common } from './common.js';
-import type { Life } from './life.js';
+import { serves, type Life } from './life.js';
+
+/** Every shard that the metadata gives to this server, or can give to nobody else, is served. */
+export function isSettled(c: Common, lives: ReadonlyMap<number, Life>): boolean {
+  return c.metadata.shards.every((s) => {
+    if (s.owner === undefined) return !isOnlyHere(c, s.shard);
+    const life = lives.get(s.shard);
+    return s.owner !== c.memberId || (life !== undefined && serves(life) && life.epoch === s.epoch);
+  });
+}
+
+/** It has no owner yet, and no other server has what is in it. */
+function isOnlyHere(c: Common, shard: number): boolean {
+  const whole = copiesOf(c, shard).filter(isWhole);
+  return whole.length > 0 && whole.every((one) => one.start === c.memberIncarnation);
+}
 
 /** Servers that may take over shards that are this server's: they have copies, or may be given some. */
 export function heirsOf(c: Common, lives: Iterable<Life>): Member[] {
@@ -63,7 +79,14 @@ export function heldBackOf(lives: Iterable<Life>): HeldBack[] {
   );
 }
 
-/** Shards of which a copy here lacks memory for what their owners have. */
-export function fullCopiesOf(lives: Iterable<Life>): number[] {
-  return [...lives].flatMap((life) => (life.kind === 'backup' && life.full ? [life.shard] : []));
+/**
+ * Shards of which a copy here lacks memory for what their owners have. `calledOff`: those whose copies were called off here
+ * for want of memory.
+ */
+export function fullCopiesOf(c: Common, lives: Iterable<Life>, calledOff: ReadonlySet<number>): number[] {
+  const { memberId, memberIncarnation } = c;
+  const isOff = (shard: number): boolean =>
+    failedJoins(c.metadata, shard).some((f) => f.member === memberId && f.start === memberIncarnation);
+  const full = [...lives].flatMap((life) => (life.kind === 'backup' && life.full ? [life.shard] : []));
+  return [...new Set([...full, ...[...calledOff].filter(isOff)])].sort((a, b) => a - b);
 }

@@ -3,17 +3,16 @@
  * index.ts.
  */
 import { workersOf } from '../metadata/placement.js';
-import type { CopyMissing, CopyNamed } from '../metadata/copy-commands.js';
-import { isRenounced, isWhole } from '../metadata/copy-sets.js';
-import { failedJoins } from '../metadata/join-rests.js';
 import { EMPTY } from '../metadata/reduce.js';
-import type { Copy, MetadataState, Move, Shard } from '../metadata/state.js';
+import type { MetadataState, Move, Shard } from '../metadata/state.js';
 import type { Action, Asked, CopyNoticed, HeldBack, Left, Result, Told } from './actions.js';
-import { advanceBackup, backupDone, endBackup, isNone, openBackup, orphaned, throwAway } from './backup.js';
+import { advanceBackup, backupDone, endBackup, isNone, openBackup, orphaned } from './backup.js';
 import { ChangedShards } from './changed-shards.js';
 import { advanceComing, comingDone, endComing, open } from './coming.js';
 import { isDurable, isNamed, moveOf, type Common } from './common.js';
 import { copiesDone, copiesNow, copyNoticed } from './companions.js';
+import { throwAway } from './copy-end.js';
+import { ownEntry } from './copy-entry.js';
 import { advanceHeld, endHeld, heldDone } from './held.js';
 import { Heirs, type Looked } from './heirs.js';
 import {
@@ -26,8 +25,9 @@ import {
   type Life,
   type Orphan,
 } from './life.js';
+import { MissingCopies } from './missing-copies.js';
 import { takeUp, type Found } from './recovered.js';
-import { fullCopiesOf, heirsOf, heldBackOf, leftOf, stayingOf } from './report.js';
+import { fullCopiesOf, heirsOf, heldBackOf, isSettled, leftOf, stayingOf } from './report.js';
 import { ShortLeases } from './short-leases.js';
 
 export interface ShardsOptions {
@@ -74,10 +74,11 @@ export class Shards implements Common {
   readonly #noRoom = new Set<number>();
   /** Shards whose moves to here are being called off, because their copies are lost. */
   readonly #staying = new Set<number>();
-  /** Shards of which the metadata is being told that a copy is not here. */
-  readonly #missing = new Set<number>();
   /** Shards whose copies were called off here for want of memory. */
   readonly #tooFull = new Set<number>();
+  readonly #missing = new MissingCopies(this, (command) =>
+    this.#ask({ do: 'propose', command }, { missing: command.shard }),
+  );
   readonly #heirs = new Heirs((action, heir) => this.#ask(action, { heir }));
   readonly #changed = new ChangedShards();
   readonly #found: Found[];
@@ -145,7 +146,7 @@ export class Shards implements Common {
     } else if ('staying' in waiting) {
       this.#staying.delete(waiting.staying);
     } else if ('missing' in waiting) {
-      this.#missing.delete(waiting.missing);
+      this.#missing.done(waiting.missing);
       this.#changed.again(waiting.missing);
     } else if ('heir' in waiting) {
       this.#heirs.done(waiting.heir, failed);
@@ -192,17 +193,7 @@ export class Shards implements Common {
 
   /** Every shard that the metadata gives to this server, or can give to nobody else, is served. */
   get settled(): boolean {
-    return this.#metadata.shards.every((s) => {
-      if (s.owner === undefined) return !this.#isOnlyHere(s.shard);
-      const life = this.#lives.get(s.shard);
-      return s.owner !== this.memberId || (life !== undefined && serves(life) && life.epoch === s.epoch);
-    });
-  }
-
-  /** It has no owner yet, and no other server has what is in it. */
-  #isOnlyHere(shard: number): boolean {
-    const whole = this.#metadata.copySets?.[shard]?.copies.filter(isWhole) ?? [];
-    return whole.length > 0 && whole.every((one) => one.start === this.memberIncarnation);
+    return isSettled(this, this.#lives);
   }
 
   /** What this server, which ends, waits for: shards that others may take over, and copies that are waited for. */
@@ -221,12 +212,7 @@ export class Shards implements Common {
 
   /** Shards of which a copy here lacks memory for what their owners have. */
   get fullCopies(): number[] {
-    const { memberId, memberIncarnation } = this;
-    const isOff = (shard: number): boolean =>
-      failedJoins(this.#metadata, shard).some((f) => f.member === memberId && f.start === memberIncarnation);
-    return [...new Set([...fullCopiesOf(this.#lives.values()), ...[...this.#tooFull].filter(isOff)])].sort(
-      (a, b) => a - b,
-    );
+    return fullCopiesOf(this, this.#lives.values(), this.#tooFull);
   }
 
   /** Numbers of the shards that are served. */
@@ -388,7 +374,7 @@ export class Shards implements Common {
     const fresh = changed.filter((s) => s.owner === this.memberId && !this.#lives.has(s.shard));
     if (fresh.length > 0) this.#openAll(fresh);
     for (const s of changed) this.#copies(s);
-    for (const s of changed) this.#renounce(s);
+    for (const s of changed) this.#missing.renounce(s, this.#lives);
   }
 
   #held(): number {
@@ -403,7 +389,7 @@ export class Shards implements Common {
     // of them take together the data plane bounds.
     const each = Math.max(shardMemoryMin, Math.floor(memoryBytes / (this.#held() + shards.length)));
     for (const { shard, epoch, worker } of shards) {
-      if (this.#isLost(shard)) continue; // mutation: shards/opened-empty
+      if (this.#missing.isLost(shard)) continue; // mutation: shards/opened-empty
       if (moveOf(this.#metadata, shard)?.phase === 'released') this.act({ do: 'note', note: { of: 'empty', shard } });
       const life: Held = {
         kind: 'held',
@@ -429,63 +415,12 @@ export class Shards implements Common {
     }
   }
 
-  /**
-   * The shard comes with a copy that is not here: opened empty it would be taken for that copy. Every copy of this start
-   * was made or found by it, and what it let go of is on its disk no more. So nothing is lost by saying so, and more would
-   * be if the process ended.
-   */
-  #isLost(shard: number): boolean {
-    const copy = this.#ownEntry(shard);
-    if (copy === undefined || !isWhole(copy)) return false;
-    const { id = '' } = copy;
-    const { epoch, incarnation } = this.#metadata.shards[shard] ?? {};
-    const config = this.#metadata.copySets?.[shard]?.config;
-    // It would be open already: by this server's own word, which had the copy.
-    if (incarnation !== undefined || epoch === undefined || config === undefined) {
-      this.act({ do: 'fail', shard, what: 'opened', error: `its copy ${id} is not here` });
-    } else if (!this.#missing.has(shard)) {
-      this.act({ do: 'note', note: { of: 'copy missing', shard, copy: id } });
-      const { member, start } = copy;
-      this.#tell({ t: 'copy-missing', shard, epoch, config, member, start, copy: id });
-    }
-    return true;
-  }
-
-  /**
-   * The metadata may have a copy here that joins, and of which the table is gone: it was to become the owner's, and
-   * another server was given the shard meanwhile. Nobody is to be given the shard with it.
-   */
-  #renounce({ shard, epoch }: Shard): void {
-    const copy = this.#ownEntry(shard);
-    const config = this.#metadata.copySets?.[shard]?.config;
-    if (copy?.state !== 'joining' || copy.id === undefined || isRenounced(copy) || config === undefined) return;
-    const life = this.#lives.get(shard);
-    const isHere = life?.kind === 'held' ? life.state.is !== 'closing' : life?.incarnation === copy.id;
-    if (isHere || this.#missing.has(shard)) return;
-    const { member, start, worker } = copy;
-    const name = { shard, epoch, config, member, start, copy: this.random64() };
-    this.#tell({ t: 'copy-named', ...name, worker, renounced: true });
-  }
-
-  #ownEntry(shard: number): Copy | undefined {
-    const { memberId, memberIncarnation } = this;
-    return this.#metadata.copySets?.[shard]?.copies.find(
-      (one) => one.member === memberId && one.start === memberIncarnation,
-    );
-  }
-
-  /** Until it is so: of a copy that is not here. */
-  #tell(command: CopyMissing | CopyNamed): void {
-    this.#missing.add(command.shard);
-    this.#ask({ do: 'propose', command }, { missing: command.shard });
-  }
-
   /** Begins a copy that this server is to have of another's shard. */
   #copies({ shard, owner, incarnation }: Shard): void {
     const { memberId } = this;
     const { memoryBytes, shardMemoryMin } = this.#options;
     const me = this.#metadata.members.get(memberId);
-    const isWanted = this.#ownEntry(shard)?.state === 'joining';
+    const isWanted = ownEntry(this, shard)?.state === 'joining';
     if (!isWanted || this.#leaving || me === undefined || owner === memberId || this.#lives.has(shard)) return;
     if (owner === undefined || incarnation === undefined) return;
     const count = this.#lives.size;

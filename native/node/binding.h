@@ -53,7 +53,7 @@ bool binding_set_number(napi_env env, napi_value object, const char *name, doubl
 bool binding_set_u64(napi_env env, napi_value object, const char *name, uint64_t v);   /* a bigint */
 bool binding_set_hex64(napi_env env, napi_value object, const char *name, uint64_t v); /* 16 hex digits */
 bool binding_set_text(napi_env env, napi_value object, const char *name, const char *v);
-/* PollingStats of data-plane.ts */
+/* PollingStats of data-plane-stats.ts */
 bool binding_set_polling(napi_env env, napi_value object, const char *name, const poller_stats *p);
 bool binding_set_function(napi_env env, napi_value object, const char *name, napi_callback f, void *ctx);
 

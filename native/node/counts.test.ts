@@ -1,7 +1,7 @@
 /** What an owner counts for its figures: by operation and error, by transport, and what clients report of their GETs. */
 import test from 'ava';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { DataPlaneStats } from '../data-plane.js';
+import type { DataPlaneStats } from '../data-plane-stats.js';
 import type { Provider } from '../../core/providers.js';
 import { Driver, Plane } from '../../test/support/native-pair.js';
 

@@ -146,7 +146,7 @@ static bool set_worker(napi_env env, napi_value o, const dataplane_worker_stats 
            set_latencies(env, o, g) && (!g->has_log || set_log(env, o, &g->log));
 }
 
-/* ReplicaStats of data-plane.ts. */
+/* ReplicaStats of data-plane-stats.ts. */
 static bool set_copy(napi_env env, napi_value shard, const dataplane_copy_stats *s) {
     static const char *const standings[] = { [REPLICA_NONE] = "",
                                              [REPLICA_JOINS] = "joins",

@@ -4,7 +4,9 @@ import { rows } from './checks/rows.mjs';
 
 const full = (title) => ({ test: 'core/shards/full.test.ts', title });
 const handover = (title) => ({ test: 'core/shards/handover.test.ts', title });
-const copies = (title) => ({ test: 'core/shards/copies.test.ts', title });
+const backup = (title) => ({ test: 'core/shards/backup.test.ts', title });
+const companions = (title) => ({ test: 'core/shards/companions.test.ts', title });
+const promotion = (title) => ({ test: 'core/shards/promotion.test.ts', title });
 const replicated = (simulation, from = 1) => ({ simulation, from, application: 'replicas', seeds: 20, steps: 10_000 });
 const simulated = (simulation, from = 1) => ({ simulation, from, application: 'owners', seeds: 40, steps: 20_000 });
 const WRONG_CALL = /: shards: /;
@@ -31,24 +33,24 @@ export const mutations = rows('shards', {
   ],
   'follows-unnamed': [
     without('life.named'),
-    copies('a copy is copied, named, and follows its owner; nothing is asked for twice'),
+    backup('a copy is copied, named, and follows its owner; nothing is asked for twice'),
   ],
   'followed-discarded': [
     instead('renounce(c, life)', "clear(c, life, 'again')"),
-    copies('what has followed is thrown away only when the metadata has another name in its place'),
+    backup('what has followed is thrown away only when the metadata has another name in its place'),
   ],
   'required-while-relied-on': [
     always(),
-    copies('no copy is required before its owner serves: others may be relied on until then'),
+    companions('no copy is required before its owner serves: others may be relied on until then'),
   ],
   'config-untold': [without('set.config'), replicated(/: (copies in sync|seen values|copies): /)],
   'served-alone': [
     without('isAlone'),
-    copies('a new shard is served when another server has a copy of it, and then counts its own'),
+    companions('a new shard is served when another server has a copy of it, and then counts its own'),
   ],
   'served-uncounted': [
     never(),
-    copies('a new shard is served when another server has a copy of it, and then counts its own'),
+    companions('a new shard is served when another server has a copy of it, and then counts its own'),
   ],
   'served-unannounced': [without('incarnation'), simulated(WRONG_CALL)],
   'served-under-old-leases': [without('c.leasesOver'), simulated(TWO_OWNERS)],
@@ -72,5 +74,5 @@ export const mutations = rows('shards', {
   ],
   'epoch-over': [without('s.epoch'), rules('what is taken is closed at once, whatever is under way')],
   'opened-unnamed': [drop(), rules('nothing is opened before the metadata names this start of the server')],
-  'opened-empty': [drop(), copies('a shard whose copy is not here is not opened empty')],
+  'opened-empty': [drop(), promotion('a shard whose copy is not here is not opened empty')],
 });

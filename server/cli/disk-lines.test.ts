@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { DataPlaneStats, LogStats } from '../../native/data-plane.js';
+import type { DataPlaneStats, LogStats } from '../../native/data-plane-stats.js';
 import type { ClusterStatus, NodeStatus } from '../status.js';
 import { diskLines, diskTable } from './disk-lines.js';
 

@@ -1,7 +1,7 @@
 /** Metrics of the data plane: requests, what clients report of their GETs, logs of values, polling. */
 import { histogram, type Sample } from '../../core/exposition.js';
 import type { Provider } from '../../core/providers.js';
-import type { RequestKind } from '../../native/data-plane.js';
+import type { RequestKind } from '../../native/data-plane-stats.js';
 import { buckets, counter, gauge, named, one, sum, type Metric, type Seen } from './metric-row.js';
 
 /** Requests that change an entry. */

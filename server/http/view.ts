@@ -2,7 +2,7 @@
  * The figures of a cluster as the page and `farkv top` show them: those of `farkv status`, summed up, and with the rates
  * between two looks. Plain values, without anything that a monitor may not see.
  */
-import type { ReportedGets } from '../../native/data-plane.js';
+import type { ReportedGets } from '../../native/data-plane-stats.js';
 import { attention } from '../attention.js';
 import { errorLines, moveLines } from '../move-lines.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from '../status.js';

@@ -1,4 +1,7 @@
-/** Copies of shards over a data plane that is only remembered; the rules are in core/shards/copies.test.ts. */
+/**
+ * Copies of shards over a data plane that is only remembered; the rules are in core/shards/backup.test.ts,
+ * promotion.test.ts and companions.test.ts.
+ */
 import test, { type ExecutionContext } from 'ava';
 import type { Command } from '../../core/metadata/commands.js';
 import type { ShardName } from '../../core/metadata/copy-commands.js';

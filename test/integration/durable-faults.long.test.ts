@@ -7,7 +7,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { renameSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { LogStats } from '../../native/data-plane.js';
+import type { LogStats } from '../../native/data-plane-stats.js';
 import type { ClusterStatus } from '../../server/status.js';
 import { Cluster, farkv, succeeds, type ServerProcess } from '../support/cluster.js';
 import { MIB, open, writeLarge, writeSmall, wrong, type Values } from '../support/durable-writes.js';

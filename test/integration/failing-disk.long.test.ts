@@ -4,7 +4,7 @@
  */
 import test, { type ExecutionContext } from 'ava';
 import { execFileSync } from 'node:child_process';
-import type { LogStats } from '../../native/data-plane.js';
+import type { LogStats } from '../../native/data-plane-stats.js';
 import type { ClusterStatus } from '../../server/status.js';
 import { Cluster, farkv, type Exit, type ServerProcess } from '../support/cluster.js';
 import { MIB, open, writeLarge, writeSmall, wrong, Writing, type Values } from '../support/durable-writes.js';

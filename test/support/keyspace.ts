@@ -6,6 +6,7 @@ import { Keyspace } from '../../client/keyspace.js';
 import { bufferCodec } from '../../client/codec.js';
 import { Operations } from '../../client/operations.js';
 import { Scanner } from '../../client/scan.js';
+import { SpunReads } from '../../client/spun-reads.js';
 import { ValueMemory } from '../../client/value-memory.js';
 import { FakeNativeClient } from './fake-native-client.js';
 
@@ -29,7 +30,8 @@ export function setup(
 ): Setup {
   const native = new FakeNativeClient(options.records);
   native.direct = options.direct ?? true;
-  const operations = new Operations(native, new ValueMemory(), {
+  const values = new ValueMemory();
+  const operations = new Operations(native, values, {
     maxOutstanding: options.maxOutstanding ?? 1000,
     maxQueued: options.maxQueued ?? 1000,
     explain: (shard) => `nobody answers for shard ${shard}`,
@@ -37,6 +39,7 @@ export function setup(
   });
   const shared = {
     operations,
+    spun: new SpunReads(native, values, operations.errors),
     batches: new BatchReads(native, operations),
     changes: new BatchChanges(native, operations),
     scanner: new Scanner(operations, { first: 0, count: 2 }),

@@ -18,11 +18,11 @@ import type {
   CopyOptions,
   CopyStats,
   DataPlane,
-  DataPlaneStats,
   NativeRegion,
   OwnerOfCopy,
   ShardLayout,
 } from '../../native/data-plane.js';
+import type { DataPlaneStats } from '../../native/data-plane-stats.js';
 import { Log } from '../../server/log.js';
 import type { Outcome } from '../../server/metadata/proposer.js';
 import { bootstrapOf } from './metadata-log.js';

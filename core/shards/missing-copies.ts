@@ -1,0 +1,72 @@
+/**
+ * Copies of this start of the server that the metadata has and that are not here: the metadata is told so, until it has it.
+ * A shard that comes with such a copy is not opened (invariant 13 of index.ts). Not for: copies that are here (backup.ts).
+ */
+import type { CopyMissing, CopyNamed } from '../metadata/copy-commands.js';
+import { isRenounced, isWhole } from '../metadata/copy-sets.js';
+import type { Shard } from '../metadata/state.js';
+import type { Common } from './common.js';
+import { ownEntry } from './copy-entry.js';
+import type { Life } from './life.js';
+
+export class MissingCopies {
+  readonly #common: Common;
+  readonly #propose: (command: CopyMissing | CopyNamed) => void;
+  /** Shards of which the metadata is being told that a copy is not here. */
+  readonly #missing = new Set<number>();
+
+  constructor(common: Common, propose: (command: CopyMissing | CopyNamed) => void) {
+    this.#common = common;
+    this.#propose = propose;
+  }
+
+  /** What was proposed of this shard has its result. */
+  done(shard: number): void {
+    this.#missing.delete(shard);
+  }
+
+  /**
+   * The shard comes with a copy that is not here: opened empty it would be taken for that copy. Every copy of this start
+   * was made or found by it, and what it let go of is on its disk no more. So nothing is lost by saying so, and more would
+   * be if the process ended.
+   */
+  isLost(shard: number): boolean {
+    const copy = ownEntry(this.#common, shard);
+    if (copy === undefined || !isWhole(copy)) return false;
+    const { metadata } = this.#common;
+    const { id = '' } = copy;
+    const { epoch, incarnation } = metadata.shards[shard] ?? {};
+    const config = metadata.copySets?.[shard]?.config;
+    // It would be open already: by this server's own word, which had the copy.
+    if (incarnation !== undefined || epoch === undefined || config === undefined) {
+      this.#common.act({ do: 'fail', shard, what: 'opened', error: `its copy ${id} is not here` });
+    } else if (!this.#missing.has(shard)) {
+      this.#common.act({ do: 'note', note: { of: 'copy missing', shard, copy: id } });
+      const { member, start } = copy;
+      this.#tell({ t: 'copy-missing', shard, epoch, config, member, start, copy: id });
+    }
+    return true;
+  }
+
+  /**
+   * The metadata may have a copy here that joins, and of which the table is gone: it was to become the owner's, and
+   * another server was given the shard meanwhile. Nobody is to be given the shard with it.
+   */
+  renounce({ shard, epoch }: Shard, lives: ReadonlyMap<number, Life>): void {
+    const copy = ownEntry(this.#common, shard);
+    const config = this.#common.metadata.copySets?.[shard]?.config;
+    if (copy?.state !== 'joining' || copy.id === undefined || isRenounced(copy) || config === undefined) return;
+    const life = lives.get(shard);
+    const isHere = life?.kind === 'held' ? life.state.is !== 'closing' : life?.incarnation === copy.id;
+    if (isHere || this.#missing.has(shard)) return;
+    const { member, start, worker } = copy;
+    const name = { shard, epoch, config, member, start, copy: this.#common.random64() };
+    this.#tell({ t: 'copy-named', ...name, worker, renounced: true });
+  }
+
+  /** Until it is so: of a copy that is not here. */
+  #tell(command: CopyMissing | CopyNamed): void {
+    this.#missing.add(command.shard);
+    this.#propose(command);
+  }
+}

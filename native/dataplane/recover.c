@@ -14,6 +14,7 @@
 #include "import.h"
 #include "worker.h"
 
+enum { LOOKS_AHEAD = 8 /* records, so that their buckets come together */ };
 static const uint64_t MS = 1000000;
 
 recovered_copy *recover_new(worker *w, uint32_t number, uint64_t id) {
@@ -219,13 +220,23 @@ static bool take_record(recovered_copy *c, const fkv_record *r, const uint8_t *k
     return false;
 }
 
+/* The bucket of the next record's key is wanted soon. */
+static void look_ahead(recovered_copy *c, const wal_section *x, const uint8_t *records, uint32_t *at) {
+    fkv_record r;
+    const uint8_t *key, *value;
+    if (!wire_next_record(records, x->bytes, at, &r, &key, &value)) return;
+    table_prefetch(c->s->table, fkv_hash_key(&c->w->d->c.hash_seed, r.space, key, r.key_bytes), 0);
+}
+
 static bool take_records(recovered_copy *c, const wal_section *x, const uint8_t *records) {
     backup *b = c->s->copy;
     fkv_record r;
     const uint8_t *key, *value;
-    uint32_t at = 0;
+    uint32_t at = 0, ahead = 0;
     uint64_t lsn = x->first;
+    for (int i = 0; i < LOOKS_AHEAD; i++) look_ahead(c, x, records, &ahead);
     for (; wire_next_record(records, x->bytes, &at, &r, &key, &value); lsn++) {
+        look_ahead(c, x, records, &ahead);
         if (lsn <= b->place.prepared) continue; /* the snapshot has it */
         commit(c, min_u64(x->committed, b->place.prepared));
         if (c->why[0] || !take_record(c, &r, key, value)) return false;

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include "disk.h"
 
-enum { WAL_BLOCK = 4096, WAL_BATCH_MAX = 4 << 20, WAL_FORMAT = 1, WAL_NAME_MAX = DISK_NAME_MAX };
+enum { WAL_BLOCK = DISK_BLOCK, WAL_BATCH_MAX = 4 << 20, WAL_FORMAT = 1, WAL_NAME_MAX = DISK_NAME_MAX };
 #define WAL_FILE_MAGIC  0x314c4157766b7266u
 #define WAL_BATCH_MAGIC 0x6863746142766b66u
 #define WAL_NUMBER_END  ((uint64_t)1 << 62) /* of files and batches: they can be counted on */

@@ -14,11 +14,14 @@
 #define FARKV_LOG_DISK_H
 #include <stdint.h>
 
-/* READ: past the page cache where the file system can, so that what is read is what the disk has; addresses, offsets
- * and lengths are multiples of 4 KiB. WRITE: an existing file. CREATE: an empty one, in place of one of that name. */
+/* Past the page cache where the file system can: so what is read is what the disk has, and a sync finds nothing that
+ * has yet to be written. READ and WRITE: an existing file. CREATE: an empty one, in place of one of that name. */
 typedef enum disk_mode { DISK_READ, DISK_WRITE, DISK_CREATE } disk_mode;
 
-enum { DISK_NAME_MAX = 40 }; /* of the names that native/log gives, with their end */
+enum {
+    DISK_BLOCK = 4096, /* addresses of memory, places in files and lengths that are read or written are multiples */
+    DISK_NAME_MAX = 40 /* of the names that native/log gives, with their end */
+};
 
 typedef struct disk disk;
 struct disk {

@@ -20,17 +20,15 @@ static int regular(int file) {
     return e != 0 ? e : file;
 }
 
-/* O_NONBLOCK: to open a pipe would wait for its other end. Of a file it changes nothing. */
+/* O_NONBLOCK: to open a pipe would wait for its other end. Of a file it changes nothing. A file system without O_DIRECT
+ * may have made the file before it says so. */
 static int os_open(disk *d, const char *name, disk_mode mode) {
     int at = directory_of(d);
-    int how = O_CLOEXEC | O_NONBLOCK;
-    if (mode == DISK_WRITE) return regular(openat(at, name, O_WRONLY | how));
-    if (mode == DISK_CREATE) {
-        if (unlinkat(at, name, 0) != 0 && errno != ENOENT) return -errno;
-        return outcome(openat(at, name, O_WRONLY | O_CREAT | O_EXCL | how, 0600));
-    }
-    int file = openat(at, name, O_RDONLY | O_DIRECT | how);
-    if (file < 0 && errno == EINVAL) file = openat(at, name, O_RDONLY | how); /* no O_DIRECT there */
+    if (mode == DISK_CREATE && unlinkat(at, name, 0) != 0 && errno != ENOENT) return -errno;
+    int how = (mode == DISK_READ ? O_RDONLY : O_WRONLY) | O_CLOEXEC | O_NONBLOCK;
+    int create = mode == DISK_CREATE ? O_CREAT : 0;
+    int file = openat(at, name, how | create | (create ? O_EXCL : 0) | O_DIRECT, 0600);
+    if (file < 0 && errno == EINVAL) file = openat(at, name, how | create, 0600);
     return regular(file);
 }
 static void os_close(disk *d, int file) {

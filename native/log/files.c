@@ -6,12 +6,12 @@
 #include "../base/assert.h"
 #include "../base/hash.h"
 
-enum { AHEAD = 2, SPARE = 2, ZEROS = 1 << 16 };
+enum { AHEAD = 2, SPARE = 4, ZEROS = 1 << 16 };
 
 /* ---- on the maker's thread ---- */
 
 static bool write_zeros(wal_make *m, const char *name) {
-    static const uint8_t zeros[ZEROS];
+    static const _Alignas(DISK_BLOCK) uint8_t zeros[ZEROS];
     disk *d = m->base.disk;
     for (uint64_t at = WAL_BLOCK, bytes; at < m->file->bytes; at += bytes) {
         bytes = m->file->bytes - at < ZEROS ? m->file->bytes - at : ZEROS;
@@ -24,7 +24,7 @@ static bool write_zeros(wal_make *m, const char *name) {
 static bool write_head(wal_make *m, const char *name) {
     wal_file *f = m->file;
     disk *d = m->base.disk;
-    uint8_t block[WAL_BLOCK];
+    _Alignas(DISK_BLOCK) uint8_t block[WAL_BLOCK];
     wal_file_head head = { .instance = m->of.instance, .number = f->number, .bytes = f->bytes, .thread = m->of.thread };
     memcpy(head.cluster, m->of.cluster, sizeof head.cluster);
     while (f->salt == 0) fkv_random(&f->salt, sizeof f->salt);

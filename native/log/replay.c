@@ -142,6 +142,7 @@ static bool read_file(reader *r, wal_file *f) {
     if (handle < 0) return unreadable(r, f->number, 0, handle);
     window_turn(&r->window, handle);
     bool all = read_head(r, f) && read_batches(r, f);
+    window_turn(&r->window, -1);
     d->close(d, handle);
     return all;
 }

@@ -95,6 +95,7 @@ void snapshot_read(disk *d, const wal_identity *of, uint32_t shard, uint64_t cop
     } else {
         window_turn(&r.window, handle);
         if (read_head(&r) && to->chunk) read_chunks(&r);
+        window_turn(&r.window, -1);
         d->close(d, handle);
     }
     window_close(&r.window);

@@ -30,7 +30,7 @@ static bool write_at_end(snapshot_work *x, const names *n, const uint8_t *from, 
 }
 
 static bool create(snapshot_work *x, const names *n) {
-    uint8_t block[WAL_BLOCK];
+    _Alignas(DISK_BLOCK) uint8_t block[WAL_BLOCK];
     disk *d = x->base.disk;
     x->handle = d->open(d, n->new, DISK_CREATE);
     if (!disk_job_did(&x->base, "open", n->new, x->handle < 0 ? x->handle : 0)) return false;

@@ -212,7 +212,8 @@ void wal_trim(wal *w, wal_covered covered, void *arg) {
 
 uint64_t wal_kept_bytes(const wal *w) {
     uint64_t bytes = 0;
-    for (const fkv_list *l = w->kept.next; l != &w->kept; l = l->next) bytes += LIST_OF(l, const wal_file, link)->at;
+    for (const fkv_list *l = w->kept.next; l != &w->kept; l = l->next)
+        bytes += LIST_OF(l, const wal_file, link)->bytes; /* mutation: log/kept-by-batches */
     return bytes;
 }
 void wal_oldest(const wal *w, void (*each)(void *arg, const wal_reach *r), void *arg) {

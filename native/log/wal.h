@@ -111,7 +111,7 @@ static inline bool wal_is_idle(const wal *w) { return !w->write.base.under_way &
 void wal_trim(wal *w, wal_covered covered, void *arg);
 /* Whether to call that again when `room` says that a batch has come home. */
 static inline bool wal_holds_back(const wal *w) { return w->holds_back; }
-/* Bytes of the files that are kept, as far as they are written. */
+/* Bytes of the files that are kept, whole: what they take of the disk, and what a start reads. */
 uint64_t wal_kept_bytes(const wal *w);
 /* Files without records that the log may go on in. */
 static inline uint32_t wal_free_files(const wal *w) { return w->aheads + w->spares; }

@@ -37,5 +37,6 @@ export const mutations = rows('log', {
   'future-files-alone': [drop(), NEWEST],
   'last-file-given-back': [drop(), write('the_last_file_with_a_batch_stays_until_there_is_one_behind_it')],
   'third-file-last': [always(), MADE_ANEW],
+  'kept-by-batches': [instead('->bytes', '->at'), by('dataplane_snapshot')('a_log_stays_short_over_many_starts')],
   'third-file-anew': [without('s->number'), MADE_ANEW],
 });

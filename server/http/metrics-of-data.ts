@@ -132,7 +132,7 @@ export const OF_DATA: readonly Metric[] = [
   ),
   gauge(
     'farkv_log_bytes',
-    'Logs of values that a start would read',
+    'Files of the logs of values that a start would read',
     hasLog((all) => sum(all, ({ bytes }) => bytes)),
   ),
   gauge(

@@ -175,6 +175,24 @@ TEST(a_snapshot_is_made_when_the_log_is_too_long) {
     disks_free(1);
 }
 
+/* Each start goes on in a file of its own, of which a server that is killed again and again writes little. */
+TEST(a_log_stays_short_over_many_starts) {
+    begin_snapshots();
+    snapshot_bytes = 4 * LOG_FILE;
+    up_alone();
+    for (uint32_t start = 1; start <= 12; start++) {
+        put_key(start, start);
+        raw_down(&c);
+        loses_power(OWNER);
+        comes_back(1 + start, CLIENT + start);
+    }
+    UNTIL_LOG(kept.files <= 5 && !kept.under_way);
+    for (uint32_t k = 1; k <= 12; k++) expect_key(k);
+    raw_down(&c);
+    servers_down();
+    disks_free(1);
+}
+
 /* Else a large table would be written again and again for a few changes. */
 TEST(no_snapshot_is_made_while_the_log_is_shorter_than_the_tables) {
     enum { LARGE = 12 << 10 };
@@ -368,6 +386,7 @@ int main(int argc, char **argv) {
     RUN(what_a_start_holds_back_of_the_log_is_given_back_with_the_next_batch);
     RUN(a_new_shard_is_on_the_disk_when_it_is_asked_for);
     RUN(a_snapshot_is_made_when_the_log_is_too_long);
+    RUN(a_log_stays_short_over_many_starts);
     RUN(no_snapshot_is_made_while_the_log_is_shorter_than_the_tables);
     RUN(a_shard_that_rests_does_not_hold_up_the_log);
     RUN(changes_are_answered_while_a_snapshot_is_made);

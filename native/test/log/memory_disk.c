@@ -157,7 +157,7 @@ static int memory_size(disk *t, int file, uint64_t *bytes) {
 static int memory_read(disk *t, int file, uint64_t at, void *to, uint32_t bytes) {
     const memory_file *f = of(t)->handles[file];
     if (of(t)->off || of(t)->unreadable) return of(t)->off ? -EIO : of(t)->unreadable;
-    CHECK((at | bytes | (uintptr_t)to) % 4096 == 0);
+    CHECK((at | bytes | (uintptr_t)to) % DISK_BLOCK == 0);
     if (at + bytes > f->size_now) return -ENODATA;
     uint64_t there = at >= f->size ? 0 : f->size - at < bytes ? f->size - at : bytes;
     if (there) memcpy(to, f->bytes + at, there);
@@ -172,6 +172,7 @@ static int memory_write_at(disk *t, int file, uint64_t at, const void *from, uin
     memory_disk *d = of(t);
     memory_file *f = d->handles[file];
     bool was_on = !d->off;
+    CHECK((at | bytes | (uintptr_t)from) % DISK_BLOCK == 0);
     if (f->unreliable) d->used_after_failure = true;
     int e = begin(d);
     if (e == 0 && at + bytes > f->size_now) e = take_space(d);

@@ -5,7 +5,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { FarkvError } from '../core/errors.js';
 import { asFarkvError } from './native-errors.js';
-import { FarkvNode } from './node.js';
+import { loadFront } from './control/front-thread.js';
 import type { Failure, FromNode, Start, ToNode } from './thread-messages.js';
 
 const port = parentPort;
@@ -14,10 +14,11 @@ if (port === null) throw new Error('node-worker.js is the entry of a worker thre
 const say = (message: FromNode): void => port.postMessage(message);
 const failureOf = (error: FarkvError): Failure => ({ code: error.code, message: error.message });
 
-async function run(start: Start): Promise<void> {
-  // Imported here, so that a missing addon is an answer and not a thread that dies.
-  const { addon } = await import('../native/addon.js');
-  const node = new FarkvNode(start.settings, addon, (level, text, fields) => say({ t: 'log', level, text, fields }));
+async function run({ settings }: Start): Promise<void> {
+  const front = loadFront({ ...settings, tls: settings.tls, serverId: settings.id });
+  // Imported here, so that both threads load at once, and a missing addon is an answer and not a thread that dies.
+  const [{ FarkvNode }, { addon }] = await Promise.all([import('./node.js'), import('../native/addon.js')]);
+  const node = new FarkvNode(settings, addon, front, (level, text, fields) => say({ t: 'log', level, text, fields }));
   const life = { stopping: false };
   port?.on('message', (message: ToNode) => {
     if (message.t === 'status') {

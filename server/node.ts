@@ -13,6 +13,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Worker } from 'node:worker_threads';
 import { FarkvError } from '../core/errors.js';
 import { isWitness, keepersExpected } from '../core/metadata/placement.js';
 import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
@@ -96,6 +97,7 @@ export class FarkvNode {
   readonly #latestWall = new LatestWall();
   /** What is to be undone, newest last. */
   readonly #undo: (() => void | Promise<void>)[] = [];
+  readonly #front: Worker;
   #starting: Promise<ReadyInfo> | undefined;
   #stopping: Promise<void> | undefined;
   #joined = false;
@@ -111,9 +113,10 @@ export class FarkvNode {
   #lease: LeaseHolder | undefined;
   #http: readonly string[] = [];
 
-  constructor(settings: ServerSettings, native: Native, sink: LogSink) {
+  constructor(settings: ServerSettings, native: Native, front: Worker, sink: LogSink) {
     this.#settings = settings;
     this.#native = native;
+    this.#front = front;
     this.#log = new Log(settings.logLevel, sink);
     let reject: ((error: FarkvError) => void) | undefined;
     this.failure = new Promise<never>((_, no) => {
@@ -322,9 +325,7 @@ export class FarkvNode {
     ports.peers = listener;
     this.#undo.push(() => listener.close());
     const front = (ports.front = await FrontThread.open({
-      ...this.#settings,
-      serverId: id,
-      tls,
+      worker: this.#front,
       call: (caller, method, args) => answerCall(calls, caller, method, args),
       log: this.#log,
       failed: (error) => this.#fail(error),

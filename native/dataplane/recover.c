@@ -12,6 +12,7 @@
 #include "../table/words.h"
 #include "durable.h"
 #include "import.h"
+#include "recovery.h"
 #include "worker.h"
 
 enum { LOOKS_AHEAD = 8 /* records, so that their buckets come together */ };
@@ -328,9 +329,10 @@ void recover_end(recovered_copy *c) {
     recover_rest(c);
     b->place.epoch = max_u64(c->epoch, c->head.epoch);
     b->place.log = (replica_log){ .kept = 1, .epoch = b->place.epoch, .logged = b->place.prepared };
-    /* Leases that it has given before may still be relied on. */
+    /* Leases that it has given before may still be relied on: the last one before this start began to read. */
+    uint64_t last = recovery_began_ns(w->d);
     /* mutation: recovery/grants-forgotten */
-    b->place.granted_until_ns = replica_grant_end(fkv_now_ns(), w->d->c.replica_lease_ms * MS, w->d->c.drift_ppm);
+    b->place.granted_until_ns = replica_grant_end(last, w->d->c.replica_lease_ms * MS, w->d->c.drift_ppm);
     if (b->place.epoch > s->epoch) table_set_epoch(s->table, b->place.epoch);
     s->epoch = b->place.epoch;
     s->logging.appended = b->place.prepared;

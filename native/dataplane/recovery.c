@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../base/clock.h"
 #include "../log/disk_names.h"
 #include "../log/snapshot_read.h"
 #include "command.h"
@@ -32,7 +33,8 @@ struct recovery {
     seen *snapshot;
     uint32_t snapshots;
     uint32_t threads; /* that have a log there */
-    int error;        /* atomic */
+    uint64_t began_ns;
+    int error; /* atomic */
     /* Of each worker, by the shard; of those that are not whole, once all was read. */
     fkv_list copies[DATAPLANE_WORKERS_MAX][CHAINS];
     dataplane_recovered *found;
@@ -126,6 +128,8 @@ static void look_at(dataplane *d, seen *s) {
     if (f.verdict != WAL_WHOLE) snapshot_found_text(&f, s->why, sizeof s->why);
 }
 
+uint64_t recovery_began_ns(const dataplane *d) { return d->recovery->began_ns; }
+
 int recovery_find(dataplane *d, char *why, size_t room) {
     recovery *r = d->recovery = calloc(1, sizeof *r);
     if (!r) return -ENOMEM;
@@ -136,6 +140,7 @@ int recovery_find(dataplane *d, char *why, size_t room) {
                                           .list = counting_list },
                                .of = d->c.log.disk,
                                .d = d };
+    r->began_ns = fkv_now_ns();
     for (uint32_t i = 0; i < d->c.workers * CHAINS; i++) list_init(&r->copies[i / CHAINS][i % CHAINS]);
     int e = find_files(d);
     if (e != 0) snprintf(why, room, "what is in the directory of logs cannot be listed, or removed: %s", strerror(-e));

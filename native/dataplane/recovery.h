@@ -16,6 +16,8 @@ void recovery_read(worker *w, const wal_identity *of, wal_found *found);
 /* All workers' were read. 0, -ENOMEM, or -ECANCELED: it was given up. */
 int recovery_ends(dataplane *d);
 void recovery_free(dataplane *d);
+/* When it began: by then the life before had given its last lease. */
+uint64_t recovery_began_ns(const dataplane *d);
 
 /* Whether it is one that is not whole and was not discarded: what is on the disk of it is kept. On its worker's thread. */
 bool recovery_keeps(const worker *w, uint32_t number, uint64_t id);

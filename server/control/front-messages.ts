@@ -30,6 +30,7 @@ export interface FrontFigures {
 }
 
 export type ToFront =
+  | { readonly t: 'open' }
   | { readonly t: 'state'; readonly change: StateChange }
   | { readonly t: 'answer'; readonly id: number; readonly result?: unknown; readonly failure?: Failure }
   | { readonly t: 'ask' }

@@ -7,7 +7,8 @@ import type { MetadataState, Shard } from '../../core/metadata/state.js';
 import { STATE } from '../../test/support/control-rig.js';
 import { stallThreads } from '../../test/support/stalled-threads.js';
 import { Log } from '../log.js';
-import { FrontThread, type FrontOptions } from './front-thread.js';
+import type { FrontStart } from './front-messages.js';
+import { FrontThread, loadFront, type FrontOptions } from './front-thread.js';
 
 /** Whether it is done before nobody would wait any longer. */
 async function ends(closed: Promise<void>): Promise<boolean> {
@@ -16,16 +17,21 @@ async function ends(closed: Promise<void>): Promise<boolean> {
   return await Promise.race([closed.then(() => true), late]).finally(() => clearTimeout(patience));
 }
 
-async function open(t: ExecutionContext, options: Partial<FrontOptions> = {}): Promise<FrontThread> {
+async function open(
+  t: ExecutionContext,
+  { listen = [{ host: '127.0.0.1', port: 0 }], ...options }: Partial<FrontOptions & FrontStart> = {},
+): Promise<FrontThread> {
   return await FrontThread.open({
-    serverId: 's1',
-    listen: [{ host: '127.0.0.1', port: 0 }],
-    tls: undefined,
-    access: { tenants: [] },
-    httpListen: [],
-    maxConnections: 10,
-    handshakeMs: 60_000,
-    logLevel: 'error',
+    worker: loadFront({
+      serverId: 's1',
+      listen,
+      tls: undefined,
+      access: { tenants: [] },
+      httpListen: [],
+      maxConnections: 10,
+      handshakeMs: 60_000,
+      logLevel: 'error',
+    }),
     call: () => Promise.resolve({}),
     log: new Log('error', () => undefined),
     failed: (error) => t.fail(error.message),

@@ -14,7 +14,9 @@ import type { FromFront, FrontFigures, FrontStart, ToFront } from './front-messa
 import { StateFeed } from './state-feed.js';
 import { ThreadWatch } from './thread-watch.js';
 
-export interface FrontOptions extends FrontStart {
+export interface FrontOptions {
+  /** As loadFront() made it. */
+  readonly worker: Worker;
   /** Answers a call that was checked, or throws a FarkvError. */
   readonly call: (caller: Caller, method: string, args: unknown) => Promise<unknown>;
   readonly log: Log;
@@ -27,6 +29,16 @@ export interface FrontOptions extends FrontStart {
 }
 
 const CLOSE_MS = 2000;
+
+/**
+ * The thread, which loads its program and binds nothing until it is opened: that takes as long as what the thread of
+ * Raft has to load, so a start does both at once.
+ */
+export function loadFront(settings: FrontStart): Worker {
+  const { serverId, listen, httpListen, tls, access, maxConnections, handshakeMs, logLevel } = settings;
+  const start: FrontStart = { serverId, listen, httpListen, tls, access, maxConnections, handshakeMs, logLevel };
+  return startThread('server/control/front-worker', { workerData: start, name: 'farkv-front' });
+}
 
 export class FrontThread {
   readonly bound: readonly HostPort[];
@@ -64,10 +76,9 @@ export class FrontThread {
 
   /** Throws as Listener.open. */
   static async open(options: FrontOptions): Promise<FrontThread> {
-    const { serverId, listen, httpListen, tls, access, maxConnections, handshakeMs, logLevel } = options;
-    const start: FrontStart = { serverId, listen, httpListen, tls, access, maxConnections, handshakeMs, logLevel };
-    const worker = startThread('server/control/front-worker', { workerData: start, name: 'farkv-front' });
+    const { worker } = options;
     worker.on('error', (error) => options.log.error(`the thread of clients and operators: ${describeError(error)}`));
+    worker.postMessage({ t: 'open' } satisfies ToFront);
     for (;;) {
       const [message] = (await Promise.race([once(worker, 'message'), once(worker, 'exit').then(() => [])])) as [
         FromFront | undefined,

@@ -3,7 +3,8 @@
  * a copy of the metadata and nothing that a server cannot do without for as long as this thread is busy. Nothing here
  * decides anything about the cluster.
  */
-import { parentPort, workerData } from 'node:worker_threads';
+import { once } from 'node:events';
+import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { FarkvError } from '../../core/errors.js';
 import { EMPTY } from '../../core/metadata/reduce.js';
 import { checkOperatorCall } from '../admin-calls.js';
@@ -26,8 +27,11 @@ import { Logins } from './logins.js';
 import { applyChange } from './state-feed.js';
 import { serverTls } from './tls.js';
 
-const port = parentPort;
-if (port === null) throw new Error('front-worker.js is the entry of a worker thread');
+function ownPort(): MessagePort {
+  if (parentPort === null) throw new Error('front-worker.js is the entry of a worker thread');
+  return parentPort;
+}
+const port = ownPort();
 
 const say = (message: FromFront): void => port.postMessage(message);
 const FIGURES_MS = 250;
@@ -37,8 +41,13 @@ interface Asked {
   readonly reject: (error: FarkvError) => void;
 }
 
+/** Imported here, so that a missing addon is an answer and not a thread that dies. */
+const loaded = import('../../native/addon.js');
+loaded.catch(() => undefined);
+
 async function run(start: FrontStart): Promise<void> {
-  const { addon } = await import('../../native/addon.js');
+  await once(port, 'message'); // 'open'
+  const { addon } = await loaded;
   const log = new Log(start.logLevel, (level, text, fields) => say({ t: 'log', level, text, fields }));
   const asked = new Map<number, Asked>();
   let calls = 0;
@@ -104,7 +113,7 @@ async function run(start: FrontStart): Promise<void> {
     told = now;
     say({ t: 'figures', figures: figures() });
   }, FIGURES_MS);
-  port?.on('message', (message: ToFront) => {
+  port.on('message', (message: ToFront) => {
     switch (message.t) {
       case 'state':
         state = applyChange(state, message.change);
@@ -122,6 +131,8 @@ async function run(start: FrontStart): Promise<void> {
       }
       case 'ask':
         say({ t: 'here' });
+        break;
+      case 'open':
         break;
       case 'stop':
         plane.close();

@@ -90,6 +90,7 @@ uint64_t recovery_doubt_ns(uint32_t i) {
     uint64_t until = dedup_doubt_ns(&rec.w->dedup, shard_at(i)->slot);
     return until > rec.now_ns ? until - rec.now_ns : 0;
 }
+uint64_t recovery_granted_until_ns(uint32_t i) { return shard_at(i)->copy->place.granted_until_ns; }
 void recovery_power_goes(void) { rec_end(true); }
 
 const dataplane_recovered *recovery_starts(uint32_t *count, char why[256]) {

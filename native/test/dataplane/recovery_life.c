@@ -13,7 +13,8 @@ enum { LOG_FILE = 256 << 10, LOG_BUFFER = 64 << 10, INSTANCE = 5 };
 recovery_state rec;
 uint32_t recovery_workers = 1, recovery_of_worker, recovery_epoch = 1;
 uint64_t recovery_rate = 1000000000;
-uint64_t recovery_memory = MEMORY, recovery_bytes_read, recovery_bytes_all, recovery_stops_at = UINT64_MAX;
+uint64_t recovery_memory = MEMORY, recovery_bytes_read, recovery_bytes_all, recovery_stops_at = UINT64_MAX,
+         recovery_takes_ns;
 
 /* ---- turns ---- */
 
@@ -43,6 +44,7 @@ static bool progressed(void *ctx, uint64_t bytes, uint64_t all) {
 }
 static bool recovers(void *ctx, uint32_t number, uint64_t copy) {
     (void)ctx;
+    if (recovery_takes_ns) fkv_clock_set(fkv_now_ns() + recovery_takes_ns);
     return rec.shard[number].id == copy;
 }
 void rec_note_done(void *ctx, fkv_status s, void *result) {

@@ -32,7 +32,8 @@ void recovery_snapshot_in_a_new_epoch(uint32_t shard);
 /* A value of at least so many bytes is damaged in memory, if there is one; and how many of its entries are. */
 bool recovery_damages(uint32_t shard, uint32_t bytes_min);
 uint32_t recovery_damaged(uint32_t shard);
-uint64_t recovery_doubt_ns(uint32_t shard); /* how long its clients' retries are in doubt */
+uint64_t recovery_granted_until_ns(uint32_t shard); /* when the last lease that its copy has given ends */
+uint64_t recovery_doubt_ns(uint32_t shard);         /* how long its clients' retries are in doubt */
 void recovery_power_goes(void);
 /* It starts again; the copies that it finds, and how many. NULL: it does not, and `why` says why. */
 const dataplane_recovered *recovery_starts(uint32_t *count, char why[256]);
@@ -46,6 +47,7 @@ extern uint32_t recovery_epoch;                          /* 1: the first one of 
 extern uint64_t recovery_rate;                           /* bytes of a snapshot a second */
 extern uint64_t recovery_memory;                         /* of a shard that is recovered */
 extern uint64_t recovery_bytes_read, recovery_bytes_all; /* as on_progress said last */
+extern uint64_t recovery_takes_ns;                       /* a start, for each copy that it looks for */
 extern uint64_t recovery_stops_at;                       /* a start that has read so much is given up */
 
 #endif

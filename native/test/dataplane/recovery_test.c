@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "../../dataplane/snapshot_items.h"
+#include "../../base/clock.h"
 #include "../../log/disk_names.h"
 #include "../../log/snapshot_file.h"
 #include "../check.h"
@@ -66,6 +67,19 @@ TEST(what_was_acknowledged_is_found_committed_or_prepared) {
         recovery_check(&r[i]);
     }
     CHECK(recovery_bytes_all > 0 && recovery_bytes_read > recovery_bytes_all / 2);
+    recovery_end();
+}
+
+/* However long the log is: who has read it may have waited long enough. */
+TEST(leases_that_a_copy_has_given_end_a_lease_after_the_start_began) {
+    recovery_begin(check_seed());
+    recovery_send(0, 50, true);
+    recovery_power_goes();
+    recovery_takes_ns = 150 * 1000 * 1000;
+    uint64_t began = fkv_now_ns(), granted = recovery_starts(&count, why) ? recovery_granted_until_ns(0) : 0;
+    recovery_takes_ns = 0;
+    CHECK(granted >= began + 100 * 1000 * 1000 && granted < began + 110 * 1000 * 1000);
+    CHECK(fkv_now_ns() > granted);
     recovery_end();
 }
 
@@ -342,6 +356,7 @@ TEST(a_start_that_is_given_up_ends_and_changes_nothing_that_is_wanted) {
 int main(int argc, char **argv) {
     RUN(copies_come_back_as_they_were_after_cuts_in_any_operation);
     RUN(what_was_acknowledged_is_found_committed_or_prepared);
+    RUN(leases_that_a_copy_has_given_end_a_lease_after_the_start_began);
     RUN(a_copy_whose_snapshot_is_damaged_is_not_whole_and_kept_until_it_is_discarded);
     RUN(a_copy_whose_snapshot_is_gone_is_not_whole);
     RUN(a_snapshot_that_nobody_can_read_is_of_the_thread_whose_log_has_its_copy);

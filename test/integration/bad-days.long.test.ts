@@ -1,9 +1,10 @@
 /**
- * Bad days of replicated shards, with real processes: a backup that is full, a server that stands still again and again,
- * and one that comes back with an old disk. What was acknowledged is there each time, and what is refused says why.
+ * Bad days of replicated shards, with real processes: a backup that is full, a server that is slow, one that stands still
+ * again and again, and one that comes back with an old disk. What was acknowledged is there each time, and what is refused says why.
  */
 import test, { type ExecutionContext } from 'ava';
 import { cp, rm } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
 import type { ClusterStatus } from '../../server/status.js';
 import { Cluster, farkv, succeeds } from '../support/cluster.js';
@@ -38,7 +39,10 @@ const inSync = (copies: ClusterStatus['shards'][number]['copies'], id: string): 
 class Writer {
   readonly acknowledged = new Map<string, string>();
   readonly failures: string[] = [];
+  /** Changes that were acknowledged. */
+  count = 0;
   readonly #kv: Kv;
+  readonly #awaited: { readonly count: number; readonly reached: () => void }[] = [];
   #stopped = false;
   readonly #done: Promise<unknown>;
 
@@ -53,11 +57,18 @@ class Writer {
       try {
         await this.#kv.put(key, Buffer.from(value));
         this.acknowledged.set(key, value);
+        this.count += 1;
+        while ((this.#awaited[0]?.count ?? Infinity) <= this.count) this.#awaited.shift()?.reached();
       } catch (error) {
         this.failures.push(codeOf(error));
         if (codeOf(error) !== 'ERR_TOO_FEW_COPIES') this.acknowledged.delete(key);
       }
     }
+  }
+
+  /** When so many more were acknowledged; one wait at a time. */
+  async more(count: number): Promise<void> {
+    await new Promise<void>((reached) => this.#awaited.push({ count: this.count + count, reached }));
   }
 
   /** Keys whose last acknowledged value is not there, once nothing is written any more. */
@@ -97,6 +108,28 @@ test('what a full backup has no room for is refused, and there is room again whe
   for (const key of stored) await kv.delete(key);
   for (const key of stored.slice(0, 100)) await kv.put(key, value);
   await statusWhen(large.address, kept);
+});
+
+test('a server that is slow holds changes up and fails none, and its copies are in sync afterwards', async (t) => {
+  const cluster = await Cluster.start(t, THREE);
+  const { address } = cluster.server(0);
+  await replicate(t, address);
+  const slow = cluster.server(2);
+  const writer = new Writer(await connected(t, cluster));
+  await writer.more(400);
+  const before = writer.count;
+  // It gets a quarter of its time, in pieces that are too short for a lease to end.
+  for (let piece = 0; piece < 60; piece++) {
+    slow.signal('SIGSTOP');
+    await sleep(60);
+    slow.signal('SIGCONT');
+    await sleep(20);
+  }
+  t.log(`${writer.count - before} changes while it was slow`);
+  await writer.more(400);
+  await statusWhen(address, kept);
+  t.deepEqual(await writer.missing(), []);
+  t.deepEqual(writer.failures, []);
 });
 
 test('a server that stands still again and again loses nothing, and its copies come back', async (t) => {

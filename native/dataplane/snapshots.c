@@ -131,14 +131,15 @@ static void look_at_log(snapshots *x) {
     const wal *g = &x->w->log->wal;
     uint64_t kept = wal_kept_bytes(g), live = 0;
     x->logged = 0;
-    if (kept <= x->w->d->c.log.snapshot_bytes) return;
     for (const fkv_list *l = x->w->shards.next; l != &x->w->shards; l = l->next) {
         table_stats t;
         if (!LIST_OF(l, const shard, of_worker)->durable) continue;
         table_get_stats(LIST_OF(l, const shard, of_worker)->table, &t);
         live += t.live_extent_bytes;
     }
-    if (kept > live) wal_oldest(g, want_oldest, x->w);
+    uint64_t most = max_u64(x->w->d->c.log.snapshot_bytes, live);
+    wal_may_keep(&x->w->log->wal, most);
+    if (kept > most) wal_oldest(g, want_oldest, x->w);
 }
 
 void snapshots_logged(snapshots *x, uint32_t bytes) { x->logged += bytes; }

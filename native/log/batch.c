@@ -10,6 +10,17 @@ void wal_file_name(char name[WAL_NAME_MAX], uint32_t thread, uint64_t number) {
     snprintf(name, WAL_NAME_MAX, "%u-%llu", thread, (unsigned long long)number);
 }
 
+void wal_spare_name(char name[WAL_NAME_MAX], uint32_t thread, uint64_t number) {
+    if (number)
+        snprintf(name, WAL_NAME_MAX, "%u-spare-%llu", thread, (unsigned long long)number);
+    else
+        snprintf(name, WAL_NAME_MAX, "%u-spare", thread);
+}
+bool wal_is_spare(const char *name, uint32_t thread) {
+    char spare[WAL_NAME_MAX];
+    wal_spare_name(spare, thread, 0);
+    return strncmp(name, spare, strlen(spare)) == 0;
+}
 bool wal_file_number(const char *name, uint32_t thread, uint64_t *number) {
     char same[WAL_NAME_MAX];
     const char *dash = strchr(name, '-');

@@ -69,6 +69,9 @@ static inline uint32_t wal_whole_blocks(uint32_t bytes) { return (bytes + WAL_BL
 uint32_t wal_crc_without(const uint8_t *from, size_t bytes, size_t place);
 
 void wal_file_name(char name[WAL_NAME_MAX], uint32_t thread, uint64_t number);
+/* Of a file that was set aside under this number, which nobody reads; 0: of one that is made. */
+void wal_spare_name(char name[WAL_NAME_MAX], uint32_t thread, uint64_t number);
+bool wal_is_spare(const char *name, uint32_t thread);
 /* Whether the name is one of that thread's log, exactly as it would be written. */
 bool wal_file_number(const char *name, uint32_t thread, uint64_t *number);
 

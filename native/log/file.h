@@ -19,6 +19,7 @@ typedef struct wal_file {
     uint64_t number, salt, bytes;
     uint64_t at;  /* where the next batch goes */
     int handle;   /* open for writing; -1: not */
+    bool aside;   /* it has its spare name, so no start reads it */
     bool batched; /* has batches that were synced, or replayed */
     bool unknown; /* there was no memory for a reach: the file is kept until the next start */
     uint32_t reaches, places;

@@ -6,7 +6,7 @@
 #include "../base/assert.h"
 #include "../base/hash.h"
 
-enum { AHEAD = 2, SPARE = 4, ZEROS = 1 << 16 };
+enum { AHEAD = 2, SPARE = 2, ZEROS = 1 << 16 };
 
 /* ---- on the maker's thread ---- */
 
@@ -45,14 +45,20 @@ static bool rename_file(wal_make *m, const char *from, const char *to) {
     return disk_job_did(&m->base, "rename", from, m->base.disk->rename(m->base.disk, from, to));
 }
 
+/* The file of that number gets its spare name. */
+static bool set_aside(wal_make *m, uint64_t number) {
+    char name[WAL_NAME_MAX], spare[WAL_NAME_MAX];
+    wal_file_name(name, m->of.thread, number);
+    wal_spare_name(spare, m->of.thread, number);
+    return rename_file(m, name, spare) && sync_directory(m); /* mutation: log/reuse-unsynced */
+}
+
 /* The file under the spare name, synced, then under its own; the directory is not synced yet. */
 static bool make_file(wal_make *m, const char *spare) {
     disk *d = m->base.disk;
-    char name[WAL_NAME_MAX], source[WAL_NAME_MAX];
+    char name[WAL_NAME_MAX];
     if (m->source) {
-        wal_file_name(source, m->of.thread, m->source);
-        /* mutation: log/reuse-unsynced */
-        if (!rename_file(m, source, spare) || !sync_directory(m) || !open_file(m, spare, DISK_WRITE)) return false;
+        if ((!m->aside && !set_aside(m, m->source)) || !open_file(m, spare, DISK_WRITE)) return false;
     } else if (!open_file(m, spare, DISK_CREATE) || !write_zeros(m, spare)) {
         return false;
     }
@@ -66,7 +72,7 @@ static bool make_file(wal_make *m, const char *spare) {
 static void make_or_give_up(wal_make *m) {
     disk *d = m->base.disk;
     char spare[WAL_NAME_MAX];
-    snprintf(spare, sizeof spare, "%u-spare", m->of.thread);
+    wal_spare_name(spare, m->of.thread, m->source);
     if (make_file(m, spare)) {
         sync_directory(m); /* mutation: log/name-unsynced */
         return;
@@ -80,6 +86,7 @@ static void make_or_give_up(wal_make *m) {
 
 static void made(job *j);
 static void removed(job *j);
+static void was_set_aside(job *j);
 
 static void make_on_disk(job *j) {
     wal_make *m = LIST_OF(j, wal_make, base.job);
@@ -89,9 +96,15 @@ static void make_on_disk(job *j) {
 static void remove_from_disk(job *j) {
     wal_make *m = LIST_OF(j, wal_make, base.job);
     char name[WAL_NAME_MAX];
-    wal_file_name(name, m->of.thread, m->source);
+    (m->aside ? wal_spare_name : wal_file_name)(name, m->of.thread, m->source);
     if (disk_job_did(&m->base, "remove", name, m->base.disk->remove(m->base.disk, name))) sync_directory(m);
     disk_job_home(&m->base, removed);
+}
+
+static void set_aside_on_disk(job *j) {
+    wal_make *m = LIST_OF(j, wal_make, base.job);
+    set_aside(m, m->file->number);
+    disk_job_home(&m->base, was_set_aside);
 }
 
 /* ---- on the data-plane thread ---- */
@@ -121,16 +134,42 @@ static void removed(job *j) {
     wal_files_go_on(w, false);
 }
 
+static void was_set_aside(job *j) {
+    wal *w = LIST_OF(j, wal, make.base.job);
+    w->make.base.under_way = false;
+    if (w->make.base.failure.error) return wal_fail(w, &w->make.base.failure);
+    w->make.file->aside = true;
+    wal_files_go_on(w, false);
+}
+
+/* From the oldest on, as files are given back. */
+static void set_next_aside(wal *w) {
+    wal_make *m = &w->make;
+    for (fkv_list *l = w->spare.next; l != &w->spare; l = l->next) {
+        wal_file *f = LIST_OF(l, wal_file, link);
+        if (f->aside) continue;
+        m->of = w->c.of;
+        m->file = f;
+        return disk_job_post(&m->base, w->c.disk, w->c.home, w->c.maker, set_aside_on_disk);
+    }
+}
+
+static uint32_t spares_most(const wal *w) {
+    uint32_t wanted = w->most > w->keeps ? w->most - w->keeps : 0;
+    return wanted > SPARE ? wanted : SPARE;
+}
+
 void wal_files_go_on(wal *w, bool again) {
     wal_make *m = &w->make;
     if (m->base.under_way || w->failed || w->stopped) return;
     wal_file *s = LIST_FIRST(&w->spare, wal_file, link);
     bool usable = s && s->bytes == w->c.file_bytes &&
                   s->number < w->next_file + AHEAD; /* mutation: log/third-file-anew */
-    bool remove = s && (!usable || (w->aheads == AHEAD && w->spares > SPARE));
-    if (!remove && (w->aheads == AHEAD || (w->full && !usable && !again))) return;
+    bool remove = s && (!usable || (w->aheads == AHEAD && w->spares > spares_most(w)));
+    if (!remove && (w->aheads == AHEAD || (w->full && !usable && !again))) return set_next_aside(w);
     m->of = w->c.of;
     m->source = s ? s->number : 0;
+    m->aside = s && s->aside;
     m->no_space = false;
     m->file = NULL;
     if (!remove && !(m->file = wal_file_new(w->next_file, w->c.file_bytes))) {
@@ -161,6 +200,7 @@ void wal_files_take(wal *w, fkv_list *found) {
         list_insert(at, &f->link);
         if (f->number < w->next_file + AHEAD) at = &f->link; /* mutation: log/third-file-last */
     }
+    for (const fkv_list *l = w->kept.next; l != &w->kept; l = l->next) w->keeps++;
 }
 
 wal_file *wal_files_next(wal *w) {
@@ -168,6 +208,7 @@ wal_file *wal_files_next(wal *w) {
     wal_file *f = LIST_FIRST(&w->ahead, wal_file, link);
     list_remove(&f->link);
     w->aheads--;
+    w->keeps++;
     list_push(&w->kept, &f->link);
     wal_files_go_on(w, false);
     return f;

@@ -1,8 +1,8 @@
 /* files.h: the files of a log that is written: made for the future, used again, removed. Private to native/log.
  *
- * Two files are ahead, with their names, heads and zeros, so that to go on in the next one costs nothing. A file is
- * used again under a new name and head:
- *   1. rename to the spare name, sync the directory     from here on nobody reads it
+ * Two files are ahead, with their names, heads and zeros, so that to go on in the next one costs nothing. A file that was
+ * given back is set aside, as soon as nothing else is to be done, and used again under a new name and head:
+ *   1. rename to a spare name, sync the directory     from here on nobody reads it
  *   2. write the head, sync
  *   3. rename to the new name, sync the directory
  * Invariants:

@@ -1,7 +1,7 @@
 /* replay.h: reads a log as a stop of the server, or of the power, left it: what is whole, in order, and what is not.
  *
  * Not for: what records mean (the caller), nor for writing (wal.h), which goes on from what is found here.
- * Blocks; uses 4 MiB. Nothing is written. */
+ * Blocks; uses 16 MiB. Nothing is written. */
 #ifndef FARKV_LOG_REPLAY_H
 #define FARKV_LOG_REPLAY_H
 #include "disk.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "../base/assert.h"
 #include "../base/clock.h"
+#include "disk_names.h"
 #include "files.h"
 
 void wal_fail(wal *w, const disk_failure *f) {
@@ -149,6 +150,20 @@ bool wal_append(wal *w, const wal_section *s, const void *records) {
 
 /* ---- life ---- */
 
+/* Files that were set aside are made anew when they are wanted: that costs zeros, and no care for what is in them. */
+static bool remove_spares(wal *w, disk_failure *why) {
+    disk_names n;
+    int e = disk_names_read(&n, w->c.disk);
+    if (e != 0) disk_failed(why, "list", "the directory", e);
+    for (uint32_t i = 0; e == 0 && i < n.count; i++) {
+        if (!wal_is_spare(n.name[i], w->c.of.thread)) continue;
+        e = w->c.disk->remove(w->c.disk, n.name[i]);
+        if (e != 0) disk_failed(why, "remove", n.name[i], e);
+    }
+    disk_names_free(&n);
+    return e == 0;
+}
+
 /* The last batch, and names of files, may be in the page cache alone, if the process ended before they were synced. */
 static bool sync_found(wal *w, disk_failure *why) {
     const wal_file *last = LIST_LAST(&w->kept, wal_file, link);
@@ -182,7 +197,7 @@ int wal_open(wal *w, const wal_config *c, wal_found *found, disk_failure *why) {
     empty(&w->filling);
     empty(&w->other);
     if (!w->filling.base || !w->other.base) disk_failed(why, "memory", "buffers", -ENOMEM);
-    if (why->error || !sync_found(w, why)) { /* mutation: log/replayed-unsynced */
+    if (why->error || !remove_spares(w, why) || !sync_found(w, why)) { /* mutation: log/replayed-unsynced */
         wal_free(w);
         return why->error;
     }
@@ -205,11 +220,13 @@ void wal_trim(wal *w, wal_covered covered, void *arg) {
         if (w->holds_back) break; /* mutation: log/last-file-given-back */
         list_remove(&f->link);
         list_push(&w->spare, &f->link);
+        w->keeps--;
         w->spares++;
     }
     wal_files_go_on(w, false);
 }
 
+void wal_may_keep(wal *w, uint64_t bytes) { w->most = (uint32_t)(bytes / w->c.file_bytes) + 1; }
 uint64_t wal_kept_bytes(const wal *w) {
     uint64_t bytes = 0;
     for (const fkv_list *l = w->kept.next; l != &w->kept; l = l->next)

@@ -58,12 +58,14 @@ typedef struct wal_write {
     int leaves; /* a handle to close: of the file before; -1: none */
 } wal_write;
 
-/* Makes `file` out of the file `source`, or new where that is 0; or removes `source`, without a `file`. */
+/* Makes `file` out of the file `source`, or new where that is 0; or removes `source`, without a `file`; or sets `file`
+ * aside. */
 typedef struct wal_make {
     disk_job base;
     wal_identity of;
     wal_file *file;
     uint64_t source;
+    bool aside;    /* the source */
     bool no_space; /* nothing of the new file counted, so it may be tried again */
 } wal_make;
 
@@ -73,7 +75,8 @@ typedef struct wal {
     fkv_list kept;             /* files whose records may be needed; the last is written, once it has a handle */
     fkv_list ahead;            /* made, for the future */
     fkv_list spare;            /* what is in them is not needed: to be used again, or removed; in this order */
-    uint32_t aheads, spares;
+    uint32_t keeps, aheads, spares;
+    uint32_t most; /* files that the log may have kept before it is cut */
     uint64_t next_batch, next_file;
     bool full;       /* the disk: no file could be made */
     bool failed;     /* invariant 3 */
@@ -111,6 +114,8 @@ static inline bool wal_is_idle(const wal *w) { return !w->write.base.under_way &
 void wal_trim(wal *w, wal_covered covered, void *arg);
 /* Whether to call that again when `room` says that a batch has come home. */
 static inline bool wal_holds_back(const wal *w) { return w->holds_back; }
+/* How long the log may become before it is cut: what is given back stays for that, and is not written with zeros anew. */
+void wal_may_keep(wal *w, uint64_t bytes);
 /* Bytes of the files that are kept, whole: what they take of the disk, and what a start reads. */
 uint64_t wal_kept_bytes(const wal *w);
 /* Files without records that the log may go on in. */

@@ -22,6 +22,14 @@ static void list_one(void *arg, const char *name) {
     uint64_t number;
     if (wal_file_number(name, rig_identity.thread, &number)) *(*end)++ = (int)number;
 }
+static void count_spare(void *arg, const char *name) { *(int *)arg += wal_is_spare(name, rig_identity.thread); }
+/* Files that were set aside. */
+static int spares(void) {
+    int n = 0;
+    CHECK_EQ(r.disk.table.list(&r.disk.table, count_spare, &n), 0);
+    return n;
+}
+/* Those that a start reads. */
 static const char *files(void) {
     int numbers[MEMORY_FILES], *end = numbers;
     CHECK_EQ(r.disk.table.list(&r.disk.table, list_one, &end), 0);
@@ -134,20 +142,46 @@ TEST(files_are_given_back_from_the_oldest_on_when_snapshots_have_all_of_them) {
     up();
     CHECK(strcmp(files(), "1 2") == 0);
     fill_files(0, 2);
-    fill_files(1, 6);
-    CHECK(strcmp(files(), "1 2 3 4 5 6 7 8 9 10") == 0); /* 8 is written */
+    fill_files(1, 4);
+    CHECK(strcmp(files(), "1 2 3 4 5 6 7 8") == 0); /* 6 is written */
     rig_snapshot(&r, 1);
     rig_settle(&r);
-    CHECK(strcmp(files(), "1 2 3 4 5 6 7 8 9 10") == 0); /* shard 0 needs the first */
+    CHECK(strcmp(files(), "1 2 3 4 5 6 7 8") == 0); /* shard 0 needs the first */
     rig_snapshot(&r, 0);
     rig_settle(&r);
-    CHECK(strcmp(files(), "4 5 6 7 8 9 10") == 0); /* four wait to be used again */
-    fill_files(1, 4);
-    CHECK(strcmp(files(), "8 9 10 11 12 13 14") == 0);
+    CHECK(strcmp(files(), "6 7 8") == 0);
+    CHECK_EQ(spares(), 2); /* two wait to be used again */
+    fill_files(1, 2);
+    CHECK(strcmp(files(), "6 7 8 9 10") == 0);
+    CHECK_EQ(spares(), 0);
+    rig_snapshot(&r, 1);
+    rig_settle(&r);
+    CHECK_EQ(spares(), 2);
     rig_end(&r, true);
     CHECK(rig_recover(&r));
     rig_settle(&r);
-    CHECK(strcmp(files(), "8 9 10 11 12 13 14") == 0);
+    CHECK(strcmp(files(), "8 9 10") == 0);
+    CHECK_EQ(spares(), 0);
+    rig_free(&r);
+}
+
+/* Else each file of a log that may be long would be written with zeros first, each time. */
+TEST(as_many_files_wait_as_the_log_may_become_long) {
+    up();
+    wal_may_keep(&r.log, 6 * RIG_FILE);
+    fill_files(0, 5);
+    rig_snapshot(&r, 0);
+    rig_settle(&r);
+    CHECK(strcmp(files(), "5 6 7") == 0);
+    CHECK_EQ(spares(), 4);
+    uint64_t grown = r.disk.growths;
+    fill_files(0, 4);
+    CHECK_EQ(r.disk.growths, grown);
+    rig_snapshot(&r, 0);
+    rig_settle(&r);
+    wal_may_keep(&r.log, RIG_FILE);
+    fill_files(0, 1);
+    CHECK_EQ(spares(), 2);
     rig_free(&r);
 }
 
@@ -220,18 +254,16 @@ TEST(batches_of_an_earlier_life_of_a_file_are_none) {
     fill_files(0, 4);
     rig_snapshot(&r, 0);
     rig_settle(&r);
-    fill_files(0, 3); /* 5 to 7; behind them two files with old batches */
+    fill_files(0, 3); /* 5 to 7; 8 has old batches */
     rig_snapshot(&r, 0);
     rig_settle(&r);
     rig_end(&r, true);
     const char *all = files();
-    CHECK(strcmp(all, "4 5 6 7 8 9") == 0);
+    CHECK(strcmp(all, "7 8 9") == 0);
     /* As if only files without new batches were left: nothing comes out of them, and the others are missed. */
-    for (uint64_t n = 4; n <= 7; n++) {
-        char name[WAL_NAME_MAX];
-        wal_file_name(name, rig_identity.thread, n);
-        CHECK_EQ(r.disk.table.remove(&r.disk.table, name), 0);
-    }
+    char name[WAL_NAME_MAX];
+    wal_file_name(name, rig_identity.thread, 7);
+    CHECK_EQ(r.disk.table.remove(&r.disk.table, name), 0);
     wal_found found;
     sections = 0;
     wal_replay(&r.disk.table, &rig_identity, count_sections, NULL, &found);
@@ -308,6 +340,7 @@ int main(int argc, char **argv) {
     RUN(room_is_what_a_section_may_have_and_two_full_buffers_leave_none);
     RUN(sections_of_one_copy_that_follow_each_other_are_one);
     RUN(files_are_given_back_from_the_oldest_on_when_snapshots_have_all_of_them);
+    RUN(as_many_files_wait_as_the_log_may_become_long);
     RUN(the_last_file_with_a_batch_stays_until_there_is_one_behind_it);
     RUN(an_epoch_that_no_snapshot_has_keeps_its_file);
     RUN(what_a_record_has_in_front_of_it_keeps_its_file_until_a_snapshot_has_the_record);

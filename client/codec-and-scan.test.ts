@@ -1,4 +1,5 @@
 import test from 'ava';
+import { Packr } from 'msgpackr';
 import { runInNewContext } from 'node:vm';
 import { bufferCodec, encodeWith, msgpackCodec, resolveCodec, type Codec } from './codec.js';
 import { setup } from '../test/support/keyspace.js';
@@ -45,6 +46,30 @@ test('values made in another realm are stored as those of this one are', (t) => 
   t.deepEqual(back('({ a: [1, null, "x"] })'), { a: [1, null, 'x'] });
   t.throws(() => codec.encode(runInNewContext('Promise.resolve(1)')), { code: 'ERR_ARGUMENT' });
   t.deepEqual(Buffer.from(encodeWith(bufferCodec, runInNewContext('new Uint8Array([7])'))), Buffer.from([7]));
+});
+
+test("a program's own msgpackr reads and writes values of the codec msgpack, and has no extension of farkv's", async (t) => {
+  const { kv, settle } = setup();
+  const packr = new Packr({ useRecords: false });
+  const own: Codec<unknown> = {
+    id: 1,
+    name: 'msgpack',
+    copies: true,
+    encode: (value) => packr.pack(value),
+    decode: (bytes) => packr.unpack(bytes) as unknown,
+  };
+  const value = { name: 'Ada', notes: ['a text of more than sixteen bytes', 1] };
+  const views = [kv.withCodec(own), kv.withCodec('msgpack')] as const;
+  for (const [i, view] of views.entries()) {
+    const put = view.put('v', value);
+    await settle();
+    await put;
+    t.deepEqual(await views[1 - i]?.get('v'), value);
+  }
+  const map: unknown = runInNewContext('new Map([["a", 1]])');
+  t.deepEqual(packr.unpack(packr.pack(map)), {});
+  const codec = msgpackCodec<unknown>();
+  t.deepEqual(codec.decode(Buffer.from(codec.encode(map))), { a: 1 });
 });
 
 test('what MessagePack would store nothing of is refused, by every call that stores', async (t) => {

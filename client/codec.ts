@@ -10,8 +10,8 @@
  *
  * Numbers 3 to 15 are kept for farkv; a codec of your own takes one from 16 to 255.
  */
-import { Packr } from 'msgpackr';
 import { types } from 'node:util';
+import { Packr } from '../core/msgpackr.js';
 import { argumentError, FarkvError, guardedNow, isFarkvError } from './errors.js';
 import './other-realms.js';
 import { checkText, checkTexts } from './well-formed.js';

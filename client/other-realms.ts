@@ -3,11 +3,11 @@
  * there is no instance of this realm's Map, and msgpackr would store it as an object without properties. What they are
  * is asked of the engine (node:util types), and a like value of this realm is written in their place.
  *
- * msgpackr keeps one list of extensions for the whole process. This one takes only such values, so what any other
- * encoder writes of values of its own realm stays as it is.
+ * msgpackr keeps one list of extensions, and farkv has a msgpackr of its own (core/msgpackr.ts). This extension takes only
+ * such values, so what farkv's other encoders write stays as it is.
  */
-import { addExtension } from 'msgpackr';
 import { types } from 'node:util';
+import { addExtension } from '../core/msgpackr.js';
 
 const TYPED = new Map(
   [

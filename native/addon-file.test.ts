@@ -1,9 +1,10 @@
 /** Which file of an installed package is its addon. */
 import test, { type ExecutionContext } from 'ava';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { inRepository } from '../bench/repository.js';
 import { addonFile, builtFile, cLibrary, libraryOf, prebuiltFile } from './addon-file.js';
 import { findNodeGyp } from './source-build.js';
 
@@ -13,11 +14,16 @@ function folder(t: ExecutionContext): string {
   return path;
 }
 
-function write(path: string): string {
+function write(path: string, text = ''): string {
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, '');
+  writeFileSync(path, text);
   return path;
 }
+
+/** The beginning of an addon whose libraries have these names. */
+const addon = (...libraries: readonly string[]): string =>
+  `\x7fELF\x02\x01\0 ... malloc\0${libraries.map((name) => `${name}\0`).join('')}napi_throw\0`;
+const ADDONS = { glibc: addon('libc.so.6', 'ld-linux-aarch64.so.1'), musl: addon('libc.musl-x86_64.so.1') };
 
 test('the C library is told by the loader that a program names', (t) => {
   const program = (loader: string): Buffer =>
@@ -31,6 +37,34 @@ test('the C library is told by the loader that a program names', (t) => {
   // ldd is of the C library of this system, which this Node.js uses.
   const { stdout } = spawnSync('ldd', [process.execPath], { encoding: 'utf8' });
   t.is(cLibrary(), stdout.includes('ld-musl') ? 'musl' : 'glibc');
+});
+
+test('the C library of an addon is told by the library that it asks for', (t) => {
+  const of = (text: string) => libraryOf(Buffer.from(text, 'latin1'));
+  t.is(of(ADDONS.glibc), 'glibc');
+  t.is(of(addon('ld-linux-aarch64.so.1', 'libc.so.6')), 'glibc');
+  t.is(of(ADDONS.musl), 'musl');
+  t.is(of(addon('libc.so')), 'musl');
+  t.is(of(addon('libc.so.7')), undefined);
+  // The one that this Node.js loads.
+  t.is(of(readFileSync(addonFile(inRepository('.'))).toString('latin1')), cLibrary());
+});
+
+test('an addon that was built for another C library is passed over, and named where there is no other', (t) => {
+  const root = folder(t);
+  const here = cLibrary();
+  const other = here === 'glibc' ? 'musl' : 'glibc';
+  write(builtFile(root), ADDONS[other]);
+  t.throws(() => addonFile(root), {
+    code: 'ERR_ADDON',
+    message: new RegExp(
+      `no native addon for linux-${process.arch} with ${here}, and the one that was built in it is for ${other}: .*npx farkv build$`,
+    ),
+  });
+  const prebuilt = write(prebuiltFile(root, process.arch, here));
+  t.is(addonFile(root), prebuilt);
+  const built = write(builtFile(root), ADDONS[here]);
+  t.is(addonFile(root), built);
 });
 
 test('an addon that was built here comes before the prebuilt one for this machine, and no other counts', (t) => {

@@ -1,6 +1,6 @@
 /**
- * Where an installed package has its addon: the one that was built there, else the prebuilt one for the processor and the
- * C library of this Node.js. Not for: loading it (package.ts), building it (source-build.ts).
+ * Where an installed package has its addon: the one that was built there, if it is for the C library of this Node.js, else
+ * the prebuilt one for that and the processor. Not for: loading it (package.ts), building it (source-build.ts).
  */
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,23 +8,31 @@ import { FarkvError } from '../core/errors.js';
 
 export type CLibrary = 'glibc' | 'musl';
 
-/** Program headers and the name of the loader lie here, unless a tool has moved the name. */
-const HEAD_BYTES = 4096;
+/** A program's name for its loader lies here, and an addon's names for its libraries, unless a tool has moved them. */
+const HEAD_BYTES = 64 << 10;
 
-/** The C library of a program, by the name of its loader; undefined where the beginning of the file has no such name. */
+/**
+ * The C library of a program, by the name of its loader, or of an addon, by the name of the library: Alpine Linux has one
+ * with the processor in it, musl-gcc links with `libc.so`. undefined where the beginning of the file has no such name.
+ */
 export function libraryOf(head: Buffer): CLibrary | undefined {
-  const loader = /\/ld-(musl|linux)[-.\w]*\0/.exec(head.toString('latin1'))?.[1];
-  if (loader === undefined) return undefined;
-  return loader === 'musl' ? 'musl' : 'glibc';
+  const text = head.toString('latin1');
+  const [, loader, library] = /\/ld-(musl|linux)[-.\w]*\0|\0libc\.(musl|so\0|so\.6\0)/.exec(text) ?? [];
+  if (loader === undefined && library === undefined) return undefined;
+  return loader === 'linux' || library === 'so.6\0' ? 'glibc' : 'musl';
 }
 
-function headOf(path: string): Buffer {
-  const head = Buffer.alloc(HEAD_BYTES);
-  const file = openSync(path, 'r');
+/** undefined also where the file cannot be read: a program may be executed without that, and loading an addon reports it. */
+function libraryOfFile(path: string): CLibrary | undefined {
+  let file: number | undefined;
   try {
-    return head.subarray(0, readSync(file, head, 0, HEAD_BYTES, 0));
+    file = openSync(path, 'r');
+    const head = Buffer.alloc(HEAD_BYTES);
+    return libraryOf(head.subarray(0, readSync(file, head, 0, HEAD_BYTES, 0)));
+  } catch {
+    return undefined;
   } finally {
-    closeSync(file);
+    if (file !== undefined) closeSync(file);
   }
 }
 
@@ -33,12 +41,8 @@ function headOf(path: string): Buffer {
  * structures, so trying one after the other does not tell.
  */
 export function cLibrary(): CLibrary {
-  try {
-    const library = libraryOf(headOf(process.execPath));
-    if (library !== undefined) return library;
-  } catch {
-    // A program that may be executed and not read.
-  }
+  const library = libraryOfFile(process.execPath);
+  if (library !== undefined) return library;
   // Looks up the name of each connection, unless told not to: Node.js 20.13 and later.
   const report = process.report as { excludeNetwork?: boolean };
   const { excludeNetwork = false } = report;
@@ -58,13 +62,16 @@ export const prebuiltFile = (root: string, arch: string, library: CLibrary): str
 /** Throws ERR_ADDON where the package has no addon for this machine. */
 export function addonFile(root: string): string {
   const built = builtFile(root);
-  if (existsSync(built)) return built;
   const library = cLibrary();
+  const of = existsSync(built) ? (libraryOfFile(built) ?? library) : undefined;
+  if (of === library) return built;
   const prebuilt = prebuiltFile(root, process.arch, library);
   if (existsSync(prebuilt)) return prebuilt;
+  // A folder that was copied from another machine brings what was built there.
+  const other = of === undefined ? '' : `, and the one that was built in it is for ${of}`;
   throw new FarkvError(
     'ERR_ADDON',
-    `this package of farkv has no native addon for ${process.platform}-${process.arch} with ${library}: ${HOW_TO_BUILD}`,
+    `this package of farkv has no native addon for ${process.platform}-${process.arch} with ${library}${other}: ${HOW_TO_BUILD}`,
   );
 }
 

@@ -3,7 +3,8 @@
  *
  * 1. node-gyp compiles a copy of the sources in a folder of its own, so a package's folder with spaces or other odd
  *    characters in its path does no harm, and a failed build leaves the package as it was.
- * 2. Another process loads what was built.
+ * 2. Another process loads what was built, from a file beside its place: a temporary folder that is mounted with noexec
+ *    would let no process do so.
  * 3. It gets its place in the package by a rename: programs that run go on with their own.
  */
 import { spawnSync, type SpawnSyncOptions } from 'node:child_process';
@@ -78,6 +79,16 @@ function compile(root: string, work: string, nodeGyp: string, onFailure: (output
   throw new FarkvError('ERR_ADDON', 'node-gyp could not build the addon');
 }
 
+/** Why an addon has no verbs, as it reports it; empty: it has. Throws ERR_ADDON where it cannot be loaded. */
+function tryToLoad(file: string): string {
+  const { ok, output } = run(process.execPath, [
+    '-p',
+    `require(${JSON.stringify(file)}).providerMissing('verbs') ?? ''`,
+  ]);
+  if (ok) return output.trim();
+  throw new FarkvError('ERR_ADDON', `what was built cannot be loaded: ${output.trim()}`);
+}
+
 export interface Built {
   readonly file: string;
   /** Why this build has no verbs, as the addon reports it; undefined: it has. */
@@ -96,18 +107,18 @@ export function buildFromSource(root: string, directory: string, onFailure: (out
       'ERR_ADDON',
       'the build needs node-gyp, which this Node.js has no npm for: npm install --no-save node-gyp, then run this again',
     );
+  const file = builtFile(root);
+  const beside = join(dirname(file), 'new.node');
   const work = mkdtempSync(join(tmpdir(), 'farkv-build-'));
   try {
     const made = compile(root, work, nodeGyp, onFailure);
-    const tried = run(process.execPath, ['-p', `require(${JSON.stringify(made)}).providerMissing('verbs') ?? ''`]);
-    if (!tried.ok) throw new FarkvError('ERR_ADDON', `what was built cannot be loaded: ${tried.output.trim()}`);
-    const file = builtFile(root);
     mkdirSync(dirname(file), { recursive: true });
-    copyFileSync(made, `${file}.new`);
-    renameSync(`${file}.new`, file);
-    const verbs = tried.output.trim();
+    copyFileSync(made, beside);
+    const verbs = tryToLoad(beside);
+    renameSync(beside, file);
     return { file, verbsMissing: verbs === '' ? undefined : verbs };
   } finally {
     rmSync(work, { recursive: true, force: true });
+    rmSync(beside, { force: true });
   }
 }

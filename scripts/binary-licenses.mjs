@@ -5,10 +5,13 @@ import { join } from 'node:path';
 import { root } from './addons.mjs';
 import { NODE_VERSION } from './binary-node.mjs';
 
+/** What is in the file and no input of the bundles: an asset, and what the build has put into a module of farkv (bundle.mjs). */
+const UNSEEN = ['node_modules/uplot', 'node_modules/msgpackr'];
+
 /** The folders in node_modules, as paths from the root, that have one of these files. */
 function packagesOf(inputs) {
   const folders = inputs.map((path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]);
-  return [...new Set([...folders, 'node_modules/uplot'])].filter((folder) => folder !== undefined).sort();
+  return [...new Set([...folders, ...UNSEEN])].filter((folder) => folder !== undefined).sort();
 }
 
 /** Most packages have a file; a few have only a name in package.json, and their authors. */

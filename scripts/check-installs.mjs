@@ -102,18 +102,13 @@ const yarnrc = (linker) =>
 const node = (file, ...args) => ['node', tool(file), ...args];
 const npm = (folder) => node(join(folder, 'bin/npm-cli.js'), 'install', '--no-audit', '--no-fund', tarball);
 const pnpm = (...command) => [...command, 'add', `file:${tarball}`, '--store-dir', join(work, 'pnpm-store')];
-/**
- * pnpm ends with an error where a package has a script that nobody decided on. msgpackr, which farkv depends on, has such
- * a package among its optional ones, and does without it.
- */
-const PNPM = { 'pnpm-workspace.yaml': 'allowBuilds:\n  msgpackr-extract: false\n' };
-/** Each: the command that installs, the one that stands before `node`, files of the project. */
+/** No setting is for farkv: pnpm ends with an error where a package has a script that nobody decided on. Each: the command that installs, the one that stands before `node`, files of the project. */
 const MANAGERS = {
   'npm 11': { install: npm('npm11') },
   'npm 12': { install: npm('npm12') },
   'npm 12, --ignore-scripts': { install: [...npm('npm12'), '--ignore-scripts'] },
-  'pnpm 11': { install: pnpm(...node('pnpm11/bin/pnpm.mjs')), files: PNPM },
-  'pnpm 12': { install: pnpm(tool('pnpm12/pnpm')), files: PNPM },
+  'pnpm 11': { install: pnpm(...node('pnpm11/bin/pnpm.mjs')) },
+  'pnpm 12': { install: pnpm(tool('pnpm12/pnpm')) },
   'yarn 1': {
     install: node(
       'yarn1/bin/yarn.js',

@@ -37,8 +37,8 @@ process.on('exit', () => rmSync(work, { recursive: true, force: true }));
 
 const dist = (path) => join(root, 'dist', path);
 /**
- * What a bundle takes in another's place. Two packages have addons of their own, which cannot be in a bundle: lmdb, which
- * a benchmark of it needs, and msgpackr-extract, which msgpackr does without.
+ * What a bundle takes in another's place. lmdb, which a benchmark of it needs, has an addon of its own, which cannot be in
+ * a bundle.
  */
 const instead = {
   name: 'instead',
@@ -48,7 +48,7 @@ const instead = {
         ? { path: dist('native/one-file/package.js') }
         : undefined,
     );
-    onResolve({ filter: /^(lmdb|msgpackr-extract)$/ }, ({ path }) => ({ path, namespace: 'left-out' }));
+    onResolve({ filter: /^lmdb$/ }, ({ path }) => ({ path, namespace: 'left-out' }));
     onLoad({ filter: /./, namespace: 'left-out' }, ({ path }) => ({
       contents: `throw Object.assign(new Error('${path} is not in this file'), { code: 'MODULE_NOT_FOUND' });`,
     }));

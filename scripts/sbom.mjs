@@ -3,7 +3,8 @@
 // `npm publish`; `node scripts/sbom.mjs [DIRECTORY]` writes both there.
 //
 // `npm sbom --omit dev` leaves out what the package shares with its development tools, so those that are for development
-// alone are taken out here, by the lock file.
+// alone are taken out here, by the lock file. It knows nothing of a package whose code the build puts into farkv's own
+// files (bundle.mjs): for the lock file that is a development tool.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -25,14 +26,16 @@ const made = spawnSync('npm', ['sbom', '--sbom-format', 'cyclonedx', '--package-
 if (made.status !== 0) fail(`npm sbom failed: ${made.stderr}`);
 const sbom = JSON.parse(made.stdout);
 
+/** By the path in the lock file. */
+const BUNDLED = ['node_modules/msgpackr'];
 const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
 const used = Object.entries(packages)
-  .filter(([path, { dev }]) => path !== '' && dev !== true)
-  .map(([path, { version, license, optional }]) => ({
+  .filter(([path, { dev }]) => (path !== '' && dev !== true) || BUNDLED.includes(path))
+  .map(([path, { version, license }]) => ({
     name: path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length),
     version,
     license,
-    optional: optional === true,
+    bundled: BUNDLED.includes(path),
   }));
 const references = new Set(used.map(({ name, version }) => `${name}@${version}`));
 
@@ -45,17 +48,22 @@ sbom.dependencies = sbom.dependencies
 const listed = new Set(sbom.components.map((one) => `${one.name}@${one.version}`));
 const missing = [...references].filter((one) => !listed.has(one));
 if (missing.length > 0) fail(`npm sbom does not list ${missing.join(', ')}`);
+for (const { name, version } of used.filter(({ bundled }) => bundled)) {
+  const component = sbom.components.find((one) => one.name === name && one.version === version);
+  component.scope = 'required';
+  component.properties = [{ name: 'cdx:npm:package:bundled', value: 'true' }];
+}
 
 const rows = [...new Map(used.map((one) => [`${one.name}@${one.version}`, one])).entries()]
   .sort(([a], [b]) => (a < b ? -1 : 1))
   .map(
-    ([, { name, version, license, optional }]) => `| ${name} | ${version} | ${license}${optional ? ' | yes' : ' |'} |`,
+    ([, { name, version, license, bundled }]) => `| ${name} | ${version} | ${license}${bundled ? ' | yes' : ' |'} |`,
   );
 const text = `# Dependencies
 
-What an installed farkv has beside itself, as package-lock.json pins it. Made by \`node scripts/sbom.mjs\`; the package has the same as \`sbom.cdx.json\` (CycloneDX).
+What an installed farkv is made of beside its own code, as package-lock.json pins it. A bundled package is in farkv's own files, the others are installed with it. Made by \`node scripts/sbom.mjs\`; the package has the same as \`sbom.cdx.json\` (CycloneDX).
 
-| package | version | licence | optional |
+| package | version | licence | bundled |
 |---|---|---|---|
 ${rows.join('\n')}
 `;

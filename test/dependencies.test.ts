@@ -5,6 +5,7 @@
 import test from 'ava';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inRepository } from '../bench/repository.js';
@@ -15,19 +16,26 @@ interface Locked {
   readonly integrity?: string;
   readonly license?: string;
   readonly dev?: boolean;
+  readonly hasInstallScript?: boolean;
 }
 interface Manifest {
   readonly engines: { readonly node: string };
   readonly dependencies: Readonly<Record<string, string>>;
+  readonly peerDependencies: Readonly<Record<string, string>>;
   readonly devDependencies: Readonly<Record<string, string>>;
 }
 
 const LICENCES = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT', '(MIT AND Zlib)'];
 
+/** The package of an import that is not a dynamic one. */
+const IMPORT = /^(?:import|export)\b(?:[^'";=]*\bfrom)? *['"]((?:@[^/'"]+\/)?[^./'"][^/'"]*)/gm;
+
 const read = (path: string): unknown => JSON.parse(readFileSync(inRepository(path), 'utf8'));
 const { packages } = read('package-lock.json') as { readonly packages: Readonly<Record<string, Locked>> };
 const locked = Object.entries(packages).filter(([path]) => path !== '');
-const used = locked.filter(([, one]) => one.dev !== true);
+const installed = locked.filter(([, one]) => one.dev !== true);
+/** The build puts msgpackr into farkv's own files (scripts/bundle.mjs). */
+const used = locked.filter(([path, one]) => one.dev !== true || path === 'node_modules/msgpackr');
 const nameOf = (path: string): string => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
 
 test('the lock file pins each package by its version and the hash of its contents', (t) => {
@@ -81,7 +89,30 @@ test('the list of dependencies and the SBOM have all of them, and are those of t
   t.true(sbom.components.every(({ licenses }) => licenses.length > 0));
 });
 
+test('what a module of the package imports is installed with it, or bundled with its licence', (t) => {
+  const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: inRepository('.'),
+    encoding: 'utf8',
+    maxBuffer: 64 << 20,
+  });
+  const [packed] = JSON.parse(stdout) as { readonly files: readonly { readonly path: string }[] }[];
+  const modules = (packed?.files ?? []).map(({ path }) => path).filter((path) => /^dist\/.*\.(?:js|d\.ts)$/.test(path));
+  t.true(modules.length > 100);
+  const { peerDependencies } = read('package.json') as Manifest;
+  const there = new Set([...installed.map(([path]) => nameOf(path)), ...Object.keys(peerDependencies)]);
+  const lacking = modules.flatMap((path) =>
+    Array.from(readFileSync(inRepository(path), 'utf8').matchAll(IMPORT), ([, name = '']) => name)
+      .filter((name) => !isBuiltin(name) && !there.has(name))
+      .map((name) => `${path}: ${name}`),
+  );
+  t.deepEqual(lacking, []);
+  const text = readFileSync(inRepository('dist/core/msgpackr.js'), 'utf8');
+  t.true(text.includes(readFileSync(inRepository('node_modules/msgpackr/LICENSE'), 'utf8').trim()));
+});
+
 test('nothing is run or compiled when the package is installed', (t) => {
+  // pnpm ends with an error where a package has a script that nobody has decided on, and npm and yarn warn of it.
+  for (const [path, { hasInstallScript }] of installed) t.not(hasInstallScript, true, path);
   const { scripts, gypfile } = read('package.json') as {
     readonly scripts: Readonly<Record<string, string>>;
     readonly gypfile: boolean;

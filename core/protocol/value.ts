@@ -1,10 +1,10 @@
 /**
- * Values to bytes and back: the only file that imports msgpackr. Plain maps without records, so that the bytes need no
+ * Values to bytes and back, for control messages and the log. Plain maps without records, so that the bytes need no
  * earlier message to be read; properties that are undefined are left out. What is decoded is `unknown` and must be
  * checked (check.ts).
  */
-import { Packr, type Options } from 'msgpackr';
 import { FarkvError } from '../errors.js';
+import { Packr, type Options } from '../msgpackr.js';
 import type { FrameLimits } from './limits.js';
 import { scanMessagePack } from './scan.js';
 

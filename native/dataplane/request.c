@@ -21,8 +21,8 @@ static bool is_asked_already(const client *c, const op *o) {
 }
 
 /* What clients say may be anything: no figure falls, and a READ has at most a value's bytes. */
-static void take_report(worker *w, const uint8_t *body) {
-    dataplane_reports *sum = &w->stats.reports;
+static void take_report(const op *o, const uint8_t *body) {
+    dataplane_reports *sum = &o->worker->tenant[o->tenant].reports;
     fkv_report r;
     memcpy(&r, body, sizeof r);
     sum->hits += r.hits;
@@ -52,7 +52,7 @@ static fkv_status admit(worker *w, client *c, op *o) {
         o->aside = true;
         c->asides++;
         if (fkv_op_is(r->op, FKV_REPORTS) && r->value_bytes && !(c->ticket.flags & FKV_TICKET_SERVERS))
-            take_report(w, o->body);
+            take_report(o, o->body);
     }
     if (!fkv_op_is(r->op, FKV_OF_SHARD)) return FKV_OK;
     if (r->shard >= w->d->c.shards) return FKV_BAD_REQUEST;

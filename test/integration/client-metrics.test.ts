@@ -44,6 +44,30 @@ test("a client's metrics have its GETs; the server's have those of all clients",
     t.throws(() => clients[0].metrics(wrong as never), { code: 'ERR_ARGUMENT' });
 });
 
+test('a client that closes has reported all of its GETs, also those since its last lease', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1, args: ['--http-listen', '127.0.0.1:0'] });
+  const at = cluster.server(0).readyLine?.http[0] ?? '';
+  let done = 0;
+  let counted = new Map<string, number>();
+  for (const [i, transport] of (['shm', 'tcp'] as const).entries()) {
+    const client = await connect({ servers: cluster.addresses, timeoutMs: 120_000, transport });
+    t.teardown(() => client.close());
+    await client.put('there', 'a value');
+    for (let i = 0; i < 100; i++) {
+      await client.get('there');
+      done += 1;
+    }
+    await client.close();
+    // The figures may be those of before it connected: then they lack its change.
+    do counted = samples((await ask(at, '/metrics')).text);
+    while (
+      counted.get('farkv_ops_total{op="put",code="ok"}') !== i + 1 ||
+      counted.get(`farkv_clients{transport="${transport}"}`) !== 0
+    );
+    t.is(counted.get('farkv_gets_total{result="hit"}'), done, transport);
+  }
+});
+
 test('requests and reported GETs count for the tenant of the client; without tenants they have no such label', async (t) => {
   const tokens = ['--token', 'of the rest', '--operator-token', 'rule', '--peer-token', 'of servers'];
   const tenants = ['--tenants', 'blue,shards=2,token=of blue'];

@@ -80,38 +80,64 @@ export function formatLine(
 const LINES = 20;
 const PER_MS = 10_000;
 
-/** Says what may happen any number of times only so often in ten seconds, and how much was left out. */
+/** Time as a rate limit sees it. `after` must not keep the process alive. */
+export interface LogClock {
+  readonly nowMs: () => number;
+  readonly after: (ms: number, run: () => void) => void;
+}
+
+const CLOCK: LogClock = { nowMs: () => performance.now(), after: (ms, run) => void setTimeout(run, ms).unref() };
+
+/**
+ * Writes lines that others can cause any number of times: at most so many in ten seconds. The ten seconds begin with a
+ * line. When they are over, the number of lines that were left out is written, whether another line comes or not.
+ */
 export class RateLimitedLog {
   readonly #say: (text: string, fields?: LogFields) => void;
-  readonly #now: () => number;
+  readonly #clock: LogClock;
   readonly #lines: number;
   #since = -Infinity;
   #said = 0;
+  /** Whether the lines that were left out have fields. */
+  #hasFields = false;
 
-  constructor(
-    say: (text: string, fields?: LogFields) => void,
-    now: () => number = () => performance.now(),
-    lines = LINES,
-  ) {
+  constructor(say: (text: string, fields?: LogFields) => void, clock: Partial<LogClock> = {}, lines = LINES) {
     this.#say = say;
-    this.#now = now;
+    this.#clock = { ...CLOCK, ...clock };
     this.#lines = lines;
   }
 
   say(text: string, fields?: LogFields): void {
-    const now = this.#now();
+    const now = this.#clock.nowMs();
+    // The timer may be late: then it finds that this is done.
     if (now - this.#since >= PER_MS) {
-      const omitted = this.#said - this.#lines;
-      if (omitted > 0)
-        this.#say(
-          `(${omitted} more like that were not written)`,
-          fields === undefined ? undefined : { event: 'omitted', count: omitted },
-        );
+      this.#end();
       this.#since = now;
-      this.#said = 0;
     }
     this.#said += 1;
-    if (this.#said <= this.#lines) this.#say(text, fields);
+    if (this.#said <= this.#lines) {
+      this.#say(text, fields);
+      return;
+    }
+    this.#hasFields = fields !== undefined;
+    if (this.#said === this.#lines + 1) this.#endAfter(this.#since, PER_MS - (now - this.#since));
+  }
+
+  #endAfter(since: number, ms: number): void {
+    this.#clock.after(ms, () => {
+      if (this.#since === since) this.#end();
+    });
+  }
+
+  #end(): void {
+    const omitted = this.#said - this.#lines;
+    this.#since = -Infinity;
+    this.#said = 0;
+    if (omitted > 0)
+      this.#say(
+        `(${omitted} more like that were not written)`,
+        this.#hasFields ? { event: 'omitted', count: omitted } : undefined,
+      );
   }
 }
 

@@ -2,10 +2,11 @@
  * What a server says about itself: lines of text, some with fields for programs. Never given: tokens, rkeys, seeds,
  * tickets, keys or values of users.
  */
+import { FarkvError } from '../core/errors.js';
 import { visible, visibleJson } from '../core/visible-text.js';
 import type { LogFormat, LogLevel } from './config/settings.js';
 
-/** Of one line, for programs; `event` says what happened. */
+/** Of one line, for programs; `event` says what happened. docs/operations.md lists them. */
 export type LogFields = Readonly<Record<string, string | number | boolean>> & { readonly event: string };
 export type LogSink = (level: LogLevel, text: string, fields?: LogFields) => void;
 
@@ -20,17 +21,18 @@ export class Log {
     this.#sink = sink;
   }
 
-  debug(text: string): void {
-    this.#say('debug', text);
+  // Fields of these are for programs too, and `message`, the text, is among what is written of them.
+  debug(text: string, fields?: LogFields): void {
+    this.#say('debug', text, fields);
   }
-  info(text: string): void {
-    this.#say('info', text);
+  info(text: string, fields?: LogFields): void {
+    this.#say('info', text, fields);
   }
-  warn(text: string): void {
-    this.#say('warn', text);
+  warn(text: string, fields?: LogFields): void {
+    this.#say('warn', text, fields);
   }
-  error(text: string): void {
-    this.#say('error', text);
+  error(text: string, fields?: LogFields): void {
+    this.#say('error', text, fields);
   }
 
   /** How far something is that takes long: many lines, which may be shown as one. */
@@ -52,8 +54,9 @@ export class Log {
     this.#sink(level, text, fields);
   }
 
-  #say(level: LogLevel, text: string): void {
-    if (order.indexOf(level) >= this.#least) this.#sink(level, text);
+  #say(level: LogLevel, text: string, fields: LogFields | undefined): void {
+    if (order.indexOf(level) < this.#least) return;
+    this.#sink(level, text, fields === undefined ? undefined : { ...fields, message: text });
   }
 }
 
@@ -139,6 +142,11 @@ export class RateLimitedLog {
         this.#hasFields ? { event: 'omitted', count: omitted } : undefined,
       );
   }
+}
+
+/** The field of a line that tells of an error. */
+export function codeOf(error: unknown): { readonly code?: string } {
+  return error instanceof FarkvError ? { code: error.code } : {};
 }
 
 /** An error's message with those of its causes, for one line of the log. */

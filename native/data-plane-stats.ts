@@ -68,6 +68,15 @@ export interface ReportedGets {
   readonly twoSidedGets: number;
 }
 
+/** Counts of one tenant's clients, over all workers, since the start. */
+export interface TenantStats {
+  /** Requests that were answered, not refused: those that `latencyNs` counts. */
+  readonly answered: Readonly<Record<RequestKind, number>>;
+  /** Kinds without any are absent. */
+  readonly refusedOf: Readonly<Partial<Record<RequestKind, Readonly<Record<string, number>>>>>;
+  readonly reported: ReportedGets;
+}
+
 /** Of a worker's write-ahead log; counts since its start. */
 export interface LogStats {
   /** That a start would read. */
@@ -103,6 +112,8 @@ export interface DataPlaneStats {
   readonly pages?: 'small' | 'transparent' | 'reserved';
   /** Segments that were not made since the process has no more descriptors; servers of earlier versions do not say. */
   readonly descriptorsMissed?: number;
+  /** By the tenants' numbers, the default tenant's first; servers of earlier versions do not say. */
+  readonly tenants?: readonly TenantStats[];
   readonly workers: readonly {
     readonly worker: number;
     readonly threadId: number;

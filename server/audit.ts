@@ -15,7 +15,7 @@ import type { ErrorCode } from '../core/errors.js';
 import { printable, type Role } from '../core/protocol/index.js';
 import type { Access } from './control/auth.js';
 import type { WatchOptions } from '../net/watched-files.js';
-import { describeError, RateLimitedLog, type Log, type LogFields } from './log.js';
+import { codeOf, describeError, RateLimitedLog, type Log, type LogFields } from './log.js';
 
 export interface Who {
   readonly role: Access;
@@ -104,7 +104,12 @@ export function credentialEnded({ role, name, address }: Who, reason: string): L
 export function watchCredentials(log: Log): (file: string) => WatchOptions {
   return (file) => ({
     changed: () => log.audit({ event: 'credentials-changed', file }),
-    unusable: (error) => log.warn(`changed credentials are not used yet: ${describeError(error)}`),
+    unusable: (error) =>
+      log.warn(`changed credentials are not used yet: ${describeError(error)}`, {
+        event: 'credentials-unusable',
+        file,
+        ...codeOf(error),
+      }),
   });
 }
 

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { FarkvError } from '../core/errors.js';
-import { describeError, formatLine, Log, RateLimitedLog } from './log.js';
+import { describeError, formatLine, Log, RateLimitedLog, type LogFields } from './log.js';
 
 test('only what is at least as important as asked for is written', (t) => {
   const lines: string[] = [];
@@ -45,15 +45,44 @@ test('what others have written is visible, and makes no line of its own', (t) =>
 test('what may happen any number of times is written so often and then counted', (t) => {
   const lines: string[] = [];
   let now = 0;
-  const limited = new RateLimitedLog(
-    (text) => lines.push(text),
-    () => now,
-  );
+  // The timer is late for ever.
+  const limited = new RateLimitedLog((text) => lines.push(text), { nowMs: () => now, after: () => undefined });
   for (let i = 0; i < 100; i++) limited.say(`refused ${i}`);
   t.is(lines.length, 20);
   now = 10_000;
   limited.say('refused again');
   t.deepEqual(lines.slice(20), ['(80 more like that were not written)', 'refused again']);
+});
+
+test('what was left out is counted when the time of the limit ends, also if no other line comes', (t) => {
+  const lines: [string, LogFields | undefined][] = [];
+  const timers: { readonly atMs: number; readonly run: () => void }[] = [];
+  let now = 5;
+  const limited = new RateLimitedLog((text, fields) => lines.push([text, fields]), {
+    nowMs: () => now,
+    after: (ms, run) => timers.push({ atMs: now + ms, run }),
+  });
+  const fields = { event: 'login-failed' } as const;
+  for (let i = 0; i < 20; i++) limited.say('refused', fields);
+  t.deepEqual(timers, [], 'nothing was left out yet');
+  now = 100;
+  for (let i = 0; i < 3; i++) limited.say('refused', fields);
+  t.deepEqual(
+    timers.map(({ atMs }) => atMs),
+    [10_005],
+  );
+  now = 10_005;
+  timers[0]?.run();
+  t.deepEqual(lines.slice(20), [['(3 more like that were not written)', { event: 'omitted', count: 3 }]]);
+  // A timer that comes late takes nothing from the time that began meanwhile.
+  for (let i = 0; i < 22; i++) limited.say('refused', fields);
+  now = 30_000;
+  for (let i = 0; i < 21; i++) limited.say('refused', fields);
+  t.is(lines.length, 21 + 20 + 1 + 20);
+  timers[1]?.run();
+  t.is(lines.length, 21 + 20 + 1 + 20);
+  timers[2]?.run();
+  t.deepEqual(lines.at(-1), ['(1 more like that were not written)', { event: 'omitted', count: 1 }]);
 });
 
 test('an error is described with its causes, each said once', (t) => {

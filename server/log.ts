@@ -2,10 +2,11 @@
  * What a server says about itself: lines of text, some with fields for programs. Never given: tokens, rkeys, seeds,
  * tickets, keys or values of users.
  */
+import { FarkvError } from '../core/errors.js';
 import { visible, visibleJson } from '../core/visible-text.js';
 import type { LogFormat, LogLevel } from './config/settings.js';
 
-/** Of one line, for programs; `event` says what happened. */
+/** Of one line, for programs; `event` says what happened. docs/operations.md lists them. */
 export type LogFields = Readonly<Record<string, string | number | boolean>> & { readonly event: string };
 export type LogSink = (level: LogLevel, text: string, fields?: LogFields) => void;
 
@@ -20,17 +21,18 @@ export class Log {
     this.#sink = sink;
   }
 
-  debug(text: string): void {
-    this.#say('debug', text);
+  // Fields of these are for programs too, and `message`, the text, is among what is written of them.
+  debug(text: string, fields?: LogFields): void {
+    this.#say('debug', text, fields);
   }
-  info(text: string): void {
-    this.#say('info', text);
+  info(text: string, fields?: LogFields): void {
+    this.#say('info', text, fields);
   }
-  warn(text: string): void {
-    this.#say('warn', text);
+  warn(text: string, fields?: LogFields): void {
+    this.#say('warn', text, fields);
   }
-  error(text: string): void {
-    this.#say('error', text);
+  error(text: string, fields?: LogFields): void {
+    this.#say('error', text, fields);
   }
 
   /** How far something is that takes long: many lines, which may be shown as one. */
@@ -52,8 +54,9 @@ export class Log {
     this.#sink(level, text, fields);
   }
 
-  #say(level: LogLevel, text: string): void {
-    if (order.indexOf(level) >= this.#least) this.#sink(level, text);
+  #say(level: LogLevel, text: string, fields: LogFields | undefined): void {
+    if (order.indexOf(level) < this.#least) return;
+    this.#sink(level, text, fields === undefined ? undefined : { ...fields, message: text });
   }
 }
 
@@ -80,39 +83,70 @@ export function formatLine(
 const LINES = 20;
 const PER_MS = 10_000;
 
-/** Says what may happen any number of times only so often in ten seconds, and how much was left out. */
+/** Time as a rate limit sees it. `after` must not keep the process alive. */
+export interface LogClock {
+  readonly nowMs: () => number;
+  readonly after: (ms: number, run: () => void) => void;
+}
+
+const CLOCK: LogClock = { nowMs: () => performance.now(), after: (ms, run) => void setTimeout(run, ms).unref() };
+
+/**
+ * Writes lines that others can cause any number of times: at most so many in ten seconds. The ten seconds begin with a
+ * line. When they are over, the number of lines that were left out is written, whether another line comes or not.
+ */
 export class RateLimitedLog {
   readonly #say: (text: string, fields?: LogFields) => void;
-  readonly #now: () => number;
+  readonly #clock: LogClock;
   readonly #lines: number;
   #since = -Infinity;
   #said = 0;
+  /** Whether the lines that were left out have fields. */
+  #hasFields = false;
 
-  constructor(
-    say: (text: string, fields?: LogFields) => void,
-    now: () => number = () => performance.now(),
-    lines = LINES,
-  ) {
+  constructor(say: (text: string, fields?: LogFields) => void, clock: Partial<LogClock> = {}, lines = LINES) {
     this.#say = say;
-    this.#now = now;
+    this.#clock = { ...CLOCK, ...clock };
     this.#lines = lines;
   }
 
   say(text: string, fields?: LogFields): void {
-    const now = this.#now();
+    const now = this.#clock.nowMs();
+    // The timer may be late: then it finds that this is done.
     if (now - this.#since >= PER_MS) {
-      const omitted = this.#said - this.#lines;
-      if (omitted > 0)
-        this.#say(
-          `(${omitted} more like that were not written)`,
-          fields === undefined ? undefined : { event: 'omitted', count: omitted },
-        );
+      this.#end();
       this.#since = now;
-      this.#said = 0;
     }
     this.#said += 1;
-    if (this.#said <= this.#lines) this.#say(text, fields);
+    if (this.#said <= this.#lines) {
+      this.#say(text, fields);
+      return;
+    }
+    this.#hasFields = fields !== undefined;
+    if (this.#said === this.#lines + 1) this.#endAfter(this.#since, PER_MS - (now - this.#since));
   }
+
+  #endAfter(since: number, ms: number): void {
+    this.#clock.after(ms, () => {
+      if (this.#since === since) this.#end();
+    });
+  }
+
+  #end(): void {
+    const omitted = this.#said - this.#lines;
+    this.#since = -Infinity;
+    this.#said = 0;
+    if (omitted > 0)
+      this.#say(
+        `(${omitted} more like that were not written)`,
+        this.#hasFields ? { event: 'omitted', count: omitted } : undefined,
+      );
+  }
+}
+
+/** The field of a line that tells of an error. */
+export function codeOf(error: unknown): { readonly code?: string } {
+  return error instanceof FarkvError ? { code: error.code } : {};
 }
 
 /** An error's message with those of its causes, for one line of the log. */

@@ -147,6 +147,7 @@ async function start(
     plane.onSnapshotFailed = (shard, operation, file, errno) =>
       log.error(
         `shard ${shard}: no snapshot in ${directory}: ${operation} ${file} failed: ${textOf(errno)}. Nothing is lost; it is tried again in a minute, and the log grows until then`,
+        { event: 'snapshot-failed', shard, file, errno },
       );
     failure.catch(() => void (recovering && plane.close()));
     const { addresses, found } = await recover(plane, values, log);
@@ -172,6 +173,7 @@ function transportLost(
   if (transportAuto && !strict && left.some((p) => !isSameHost(p)))
     log.error(
       `${gone}: this server is reached over ${left.join(' and ')} until it is restarted (farkv doctor tells when ${provider} would work again)`,
+      { event: 'transport-lost', transport: provider },
     );
   else fatal(new FarkvError('ERR_UNSUPPORTED', `${gone}: start this server again when farkv doctor finds the device`));
 }

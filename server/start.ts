@@ -97,7 +97,7 @@ export interface ServerOptions {
 }
 
 export interface StartControl {
-  /** Called with each line of the log; `fields`: of lines that say who did what. Default: nothing is written. */
+  /** Called with each line of the log; `fields`: for programs, of most lines. Default: nothing is written. */
   readonly log?: (level: LogLevel, text: string, fields?: LogFields) => void;
   /** Gives up the start (ERR_ABORTED). Has no effect afterwards. */
   readonly signal?: AbortSignal;

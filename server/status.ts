@@ -378,9 +378,10 @@ export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
 };
 
 function checkStats(value: unknown): DataPlaneStats {
-  const { pages, descriptorsMissed, workers, shards } = value as {
+  const { pages, descriptorsMissed, tenants, workers, shards } = value as {
     readonly pages?: unknown;
     readonly descriptorsMissed?: unknown;
+    readonly tenants?: unknown;
     readonly workers?: unknown;
     readonly shards?: unknown;
   };
@@ -388,6 +389,7 @@ function checkStats(value: unknown): DataPlaneStats {
   return {
     ...(kind === undefined ? {} : { pages: kind }),
     ...(typeof descriptorsMissed === 'number' ? { descriptorsMissed } : {}),
+    ...(Array.isArray(tenants) ? { tenants: tenants as NonNullable<DataPlaneStats['tenants']> } : {}),
     workers: (Array.isArray(workers) ? workers : []) as DataPlaneStats['workers'],
     shards: (Array.isArray(shards) ? shards : []) as DataPlaneStats['shards'],
   };

@@ -152,11 +152,17 @@ function foundOf({ shard, copy, worker, whole, epoch, prepared }: RecoveredOnDis
 function report(copies: readonly RecoveredOnDisk[], directory: string, bytes: number, log: Log): void {
   const whole = copies.filter((c) => c.whole).length;
   if (copies.length > 0)
-    log.info(`recovered ${whole} of ${copies.length} copies from ${directory}, ${formatSize(bytes)} read`);
+    log.info(`recovered ${whole} of ${copies.length} copies from ${directory}, ${formatSize(bytes)} read`, {
+      event: 'recovered',
+      copies: copies.length,
+      whole,
+      bytes,
+    });
   for (const { shard, why, whole: isWhole } of copies)
     if (!isWhole)
       log.error(
         `shard ${shard}: the copy in ${directory} cannot be used: ${why}. It is made anew of another server's; where there is none, the shard waits for an operator: start this server again when the disk can be read, or give the values up with farkv shard reset ${shard} --accept-loss`,
+        { event: 'copy-unusable', shard },
       );
 }
 

@@ -294,6 +294,36 @@ static bool add_shard(command *c, const shard *s) {
     return true;
 }
 
+static void add_reports(dataplane_reports *sum, const dataplane_reports *more) {
+    sum->hits += more->hits;
+    sum->misses += more->misses;
+    sum->reads += more->reads;
+    sum->read_bytes += min_u64(more->read_bytes, UINT64_MAX - sum->read_bytes); /* request.c: no figure falls */
+    sum->followed += more->followed;
+    sum->torn += more->torn;
+    sum->late += more->late;
+    sum->foreign += more->foreign;
+    sum->two_sided += more->two_sided;
+}
+
+/* What the worker counts by tenant, to the tenants' sums and, over all tenants, to the worker's. */
+static void add_tenants(dataplane_stats *all, dataplane_worker_stats *of_worker, const worker *w) {
+    all->tenants = w->d->c.tenants;
+    for (uint32_t t = 0; t < all->tenants; t++) {
+        const dataplane_tenant_stats *from = &w->tenant[t];
+        dataplane_tenant_stats *sum = &all->tenant[t];
+        for (int op = 0; op < FKV_OP_COUNT; op++) {
+            sum->answered[op] += from->answered[op];
+            for (int s = 0; s < FKV_STATUS_COUNT; s++) {
+                sum->refused_of[op][s] += from->refused_of[op][s];
+                of_worker->refused_of[op][s] += from->refused_of[op][s];
+            }
+        }
+        add_reports(&sum->reports, &from->reports);
+        add_reports(&of_worker->reports, &from->reports);
+    }
+}
+
 static void stats_end(command *c, fkv_status s) {
     dataplane_stats *all = c->stats;
     if (s != FKV_OK) {
@@ -322,6 +352,7 @@ static void stats_of_worker(job *j) {
         out->responder_polling = poller_get_stats(other, w->now_ns);
     }
     latencies_get(w, out->latency);
+    add_tenants(c->stats, out, w);
     if ((out->has_log = w->log)) durable_stats(w, &out->log);
     for (const fkv_list *l = w->shards.next; l != &w->shards; l = l->next) {
         if (!add_shard(c, LIST_OF(l, shard, of_worker))) {

@@ -419,6 +419,14 @@ typedef struct dataplane_reports {
     uint64_t hits, misses, reads, read_bytes, followed, torn, late, foreign, two_sided;
 } dataplane_reports;
 
+/* Of the requests and reports of one tenant's clients. A request for another tenant's shard counts for the tenant of
+ * the client that sent it. */
+typedef struct dataplane_tenant_stats {
+    uint64_t answered[FKV_OP_COUNT]; /* the requests that `latency` counts, and as fkv_ops says where each is counted */
+    uint64_t refused_of[FKV_OP_COUNT][FKV_STATUS_COUNT];
+    dataplane_reports reports;
+} dataplane_tenant_stats;
+
 typedef struct dataplane_worker_stats {
     uint32_t worker, thread_id, clients;
     uint32_t blocked;                   /* clients that take no replies at present */
@@ -472,7 +480,8 @@ typedef struct dataplane_shard_stats {
 typedef struct dataplane_stats {
     fkv_pages pages;             /* what the system gives to segments of whole huge pages; found at start */
     uint64_t descriptors_missed; /* segments that were not made for want of a descriptor */
-    uint32_t workers, shards;
+    uint32_t workers, shards, tenants;
+    dataplane_tenant_stats tenant[DATAPLANE_TENANTS_MAX]; /* sums over all workers */
     dataplane_worker_stats worker[DATAPLANE_WORKERS_MAX];
     dataplane_shard_stats shard[];
 } dataplane_stats;

@@ -2,7 +2,10 @@
  * the end of the turn in which the last message of its answer was handed to the transport; waiting for a key, for
  * memory or for the client's credits included. What was refused is not counted here, but by its status.
  *
- * What ends in a turn is noted and recorded together, so that the clock is read once a turn and not once a request. */
+ * What ends in a turn is noted and recorded together, so that the clock is read once a turn and not once a request.
+ *
+ * Tenants have counts of their own and share the histograms: a histogram has 9 KB per operation, of which 16 tenants
+ * would have 2.7 MB per thread. */
 #include "latency.h"
 #include "../base/clock.h"
 #include "client.h"
@@ -13,6 +16,7 @@ void latencies_settle(worker *w) {
     for (uint32_t i = 0; i < w->answered_count; i++) {
         const answered *a = &w->answered[i];
         fkv_histogram_record(&w->latency[a->counted], now > a->arrived_ns ? now - a->arrived_ns : 0);
+        w->tenant[a->tenant].answered[a->counted]++;
     }
     w->answered_count = 0;
 }
@@ -36,7 +40,7 @@ void latency_answered(const op *o) {
     if (s != FKV_OK && s != FKV_NOT_FOUND && s != FKV_VERSION_MISMATCH) return;
     worker *w = o->worker;
     if (w->answered_count == ANSWERED_MOST) latencies_settle(w);
-    w->answered[w->answered_count++] = (answered){ o->arrived_ns, fkv_ops[o->request.op].counted };
+    w->answered[w->answered_count++] = (answered){ o->arrived_ns, fkv_ops[o->request.op].counted, o->tenant };
 }
 
 dataplane_latency latency_of(const fkv_histogram *h) {

@@ -47,6 +47,7 @@ op *op_new(client *c) {
     o->starved_ns = 0;
     o->worker = w;
     o->client = c;
+    o->tenant = (uint8_t)c->ticket.tenant;
     o->shard = NULL;
     o->memory = NULL;
     o->leader = o->followers = o->next_follower = NULL;
@@ -150,10 +151,10 @@ void op_prepared(op *o) {
 }
 
 void op_refused(const op *o, fkv_status s) {
-    dataplane_worker_stats *stats = &o->worker->stats;
-    stats->refused[s]++;
+    worker *w = o->worker;
+    w->stats.refused[s]++;
     uint8_t op = o->request.op; /* of a message that could not be parsed it is anything */
-    if (op < FKV_OP_COUNT) stats->refused_of[fkv_ops[op].counted][s]++;
+    if (op < FKV_OP_COUNT) w->tenant[o->tenant].refused_of[fkv_ops[op].counted][s]++;
 }
 
 void op_ends(op *o, fkv_status s) {

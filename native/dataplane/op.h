@@ -52,6 +52,7 @@ struct op {
     bool held;         /* prepared in the table, and not committed: counted in shard.held */
     bool replicated;   /* backups may have its record */
     bool removes;      /* it derives, and no entry is what it leaves */
+    uint8_t tenant;    /* of its client, which may have gone */
     fkv_status status; /* OP_ENDS: its outcome */
     worker *worker;
     client *client; /* NULL when the connection has gone */

@@ -21,8 +21,8 @@ static bool is_asked_already(const client *c, const op *o) {
 }
 
 /* What clients say may be anything: no figure falls, and a READ has at most a value's bytes. */
-static void take_report(worker *w, const uint8_t *body) {
-    dataplane_reports *sum = &w->stats.reports;
+static void take_report(const op *o, const uint8_t *body) {
+    dataplane_reports *sum = &o->worker->tenant[o->tenant].reports;
     fkv_report r;
     memcpy(&r, body, sizeof r);
     sum->hits += r.hits;
@@ -47,12 +47,13 @@ static fkv_status admit(worker *w, client *c, op *o) {
     if (r->flags & FKV_REQUEST_SCAN_COPY) needed |= FKV_TICKET_COPY;
     if ((c->ticket.flags & needed) != needed) return FKV_UNAUTHORIZED; /* mutation: dataplane/any-right */
     bool aside = fkv_op_is(r->op, FKV_ASIDE);
+    /* Also with a LEASE that is refused since another is under way: no report comes twice. */
+    if (aside && fkv_op_is(r->op, FKV_REPORTS) && r->value_bytes && !(c->ticket.flags & FKV_TICKET_SERVERS))
+        take_report(o, o->body);
     if (aside ? c->asides && is_asked_already(c, o) : c->op_count - c->asides > w->d->c.client_quota) return FKV_BUSY;
     if (aside) {
         o->aside = true;
         c->asides++;
-        if (fkv_op_is(r->op, FKV_REPORTS) && r->value_bytes && !(c->ticket.flags & FKV_TICKET_SERVERS))
-            take_report(w, o->body);
     }
     if (!fkv_op_is(r->op, FKV_OF_SHARD)) return FKV_OK;
     if (r->shard >= w->d->c.shards) return FKV_BAD_REQUEST;

@@ -103,7 +103,7 @@ static inline uint32_t dataplane_tenant_of(const dataplane *d, uint32_t shard) {
 /* A request whose answer is with the transport: latency.c. */
 typedef struct answered {
     uint64_t arrived_ns;
-    uint8_t counted;
+    uint8_t counted, tenant;
 } answered;
 
 struct worker {
@@ -167,8 +167,10 @@ struct worker {
     uint8_t *made;        /* a hash being made (derive_fields.c); NULL: none was yet */
     size_t made_room;
 
+    /* Without its `refused_of`, `reports` and `latency`, which are made of the fields below (calls.c). */
     dataplane_worker_stats stats;
-    answered answered[ANSWERED_MOST]; /* in this turn, not yet in `latency` */
+    dataplane_tenant_stats tenant[DATAPLANE_TENANTS_MAX]; /* by number */
+    answered answered[ANSWERED_MOST];                     /* in this turn, not yet in `latency` */
     uint32_t answered_count;
     fkv_histogram latency[FKV_OP_COUNT];
 };

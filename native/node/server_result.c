@@ -59,29 +59,40 @@ static bool set_refused_of(napi_env env, napi_value all, const char *kind, const
                         napi_set_named_property(env, all, kind, o) == napi_ok);
 }
 
-static bool set_counts(napi_env env, napi_value o, const dataplane_worker_stats *g) {
-    napi_value requests, refused, refused_of, clients_over;
-    if (napi_create_object(env, &requests) != napi_ok || napi_create_object(env, &refused) != napi_ok ||
-        napi_create_object(env, &refused_of) != napi_ok || napi_create_object(env, &clients_over) != napi_ok)
-        return false;
+static bool set_refused_by_op(napi_env env, napi_value o, const uint64_t count[FKV_OP_COUNT][FKV_STATUS_COUNT]) {
+    napi_value all;
+    if (napi_create_object(env, &all) != napi_ok) return false;
     for (uint8_t i = 1; i < FKV_OP_COUNT; i++) {
-        if (!fkv_op_reported(i)) continue;
-        if (!binding_set_number(env, requests, fkv_ops[i].name, (double)g->requests[i])) return false;
-        if (!set_refused_of(env, refused_of, fkv_ops[i].name, g->refused_of[i])) return false;
+        if (fkv_op_reported(i) && !set_refused_of(env, all, fkv_ops[i].name, count[i])) return false;
     }
+    return napi_set_named_property(env, o, "refusedOf", all) == napi_ok;
+}
+
+/* Counts by operation, as the property `name`. */
+static bool set_by_op(napi_env env, napi_value o, const char *name, const uint64_t count[FKV_OP_COUNT]) {
+    napi_value all;
+    if (napi_create_object(env, &all) != napi_ok) return false;
+    for (uint8_t i = 1; i < FKV_OP_COUNT; i++) {
+        if (fkv_op_reported(i) && !binding_set_number(env, all, fkv_ops[i].name, (double)count[i])) return false;
+    }
+    return napi_set_named_property(env, o, name, all) == napi_ok;
+}
+
+static bool set_counts(napi_env env, napi_value o, const dataplane_worker_stats *g) {
+    napi_value refused, clients_over;
+    if (napi_create_object(env, &refused) != napi_ok || napi_create_object(env, &clients_over) != napi_ok) return false;
     if (!set_statuses(env, refused, g->refused)) return false;
     for (int p = 1; p < FAB_PROVIDER_COUNT; p++) {
         if (g->clients_over[p] == 0) continue;
         if (!binding_set_number(env, clients_over, fab_provider_name((fab_provider)p), g->clients_over[p]))
             return false;
     }
-    return napi_set_named_property(env, o, "requests", requests) == napi_ok &&
-           napi_set_named_property(env, o, "refused", refused) == napi_ok &&
-           napi_set_named_property(env, o, "refusedOf", refused_of) == napi_ok &&
+    return set_by_op(env, o, "requests", g->requests) &&
+           napi_set_named_property(env, o, "refused", refused) == napi_ok && set_refused_by_op(env, o, g->refused_of) &&
            napi_set_named_property(env, o, "clientsOver", clients_over) == napi_ok;
 }
 
-static bool set_reports(napi_env env, napi_value worker, const dataplane_reports *r) {
+static bool set_reports(napi_env env, napi_value of, const dataplane_reports *r) {
     napi_value o;
     return napi_create_object(env, &o) == napi_ok && binding_set_number(env, o, "hits", (double)r->hits) &&
            binding_set_number(env, o, "misses", (double)r->misses) &&
@@ -92,7 +103,7 @@ static bool set_reports(napi_env env, napi_value worker, const dataplane_reports
            binding_set_number(env, o, "lateDiscards", (double)r->late) &&
            binding_set_number(env, o, "foreignReads", (double)r->foreign) &&
            binding_set_number(env, o, "twoSidedGets", (double)r->two_sided) &&
-           napi_set_named_property(env, worker, "reported", o) == napi_ok;
+           napi_set_named_property(env, of, "reported", o) == napi_ok;
 }
 
 static bool set_latency(napi_env env, napi_value o, const char *name, const dataplane_latency *of) {
@@ -144,6 +155,11 @@ static bool set_worker(napi_env env, napi_value o, const dataplane_worker_stats 
            (!g->has_responder || binding_set_polling(env, o, "responderPolling", &g->responder_polling)) &&
            binding_set_number(env, o, "readsServed", (double)g->reads_served) && set_reports(env, o, &g->reports) &&
            set_latencies(env, o, g) && (!g->has_log || set_log(env, o, &g->log));
+}
+
+static bool set_tenant(napi_env env, napi_value o, const dataplane_tenant_stats *t) {
+    return set_by_op(env, o, "answered", t->answered) && set_refused_by_op(env, o, t->refused_of) &&
+           set_reports(env, o, &t->reports);
 }
 
 /* ReplicaStats of data-plane-stats.ts. */
@@ -218,7 +234,7 @@ static bool set_shard(napi_env env, napi_value o, const dataplane_shard_stats *s
 }
 
 napi_value server_stats(napi_env env, const dataplane_stats *s) {
-    napi_value o, workers, shards, item;
+    napi_value o, workers, tenants, shards, item;
     if (napi_create_object(env, &o) != napi_ok) return NULL;
     static const char *const pages[] = {
         [FKV_PAGES_SMALL] = "small", [FKV_PAGES_TRANSPARENT] = "transparent", [FKV_PAGES_RESERVED] = "reserved"
@@ -228,6 +244,10 @@ napi_value server_stats(napi_env env, const dataplane_stats *s) {
     if (!set_array(env, o, "workers", &workers) || !set_array(env, o, "shards", &shards)) return NULL;
     for (uint32_t i = 0; i < s->workers; i++) {
         if (!add_object(env, workers, i, &item) || !set_worker(env, item, &s->worker[i])) return NULL;
+    }
+    if (!set_array(env, o, "tenants", &tenants)) return NULL;
+    for (uint32_t i = 0; i < s->tenants; i++) {
+        if (!add_object(env, tenants, i, &item) || !set_tenant(env, item, &s->tenant[i])) return NULL;
     }
     for (uint32_t i = 0; i < s->shards; i++) {
         if (!add_object(env, shards, i, &item) || !set_shard(env, item, &s->shard[i])) return NULL;

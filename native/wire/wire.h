@@ -175,7 +175,8 @@ static_assert(sizeof(fkv_welcome) == 40, "at most FAB_PRIVATE_MAX");
 enum { FKV_WELCOME_MAGIC = 0x564b5246 }; /* "FRKV" */
 
 /* The value of a LEASE: what the client's GETs have done since its last LEASE, at whatever owner. An owner adds it to its
- * figures and relies on nothing of it. Sent at most once: what a broken connection takes with it is missing there. */
+ * figures and relies on nothing of it. Sent at most once: what a broken connection takes with it is missing there. A
+ * client that ends sends its last one with one more LEASE, of which it does not await the reply. */
 typedef struct fkv_report {
     uint32_t hits, misses, reads, followed; /* followed: of `reads`, those that brought the extent too */
     uint32_t torn, late, foreign,

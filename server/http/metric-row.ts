@@ -1,5 +1,6 @@
 /** What a row of the table of metrics is (metric-table.ts), what it is read from, and how most rows are made. */
 import type { Sample } from '../../core/exposition.js';
+import type { TenantStats } from '../../native/data-plane-stats.js';
 import type { ClusterStatus, NodeStatus, ShardStatus } from '../status.js';
 
 export interface Metric {
@@ -25,6 +26,8 @@ export interface Seen {
   /** '' is the default tenant. */
   readonly tenantOf: (shard: number) => string;
   readonly tenants: readonly string[];
+  /** What this server counts of each tenant's clients. Without a label in a cluster that has the default tenant alone. */
+  readonly countsOf: readonly { readonly labels: Readonly<Record<string, string>>; readonly counts: TenantStats }[];
   /** Pages that are open. */
   readonly listeners: number;
 }
@@ -33,6 +36,7 @@ export function seenIn(status: ClusterStatus, id: string, listeners: number): Se
   const node = status.members.find((member) => member.id === id)?.node;
   if (node === undefined) return undefined;
   const tenants = status.tenants ?? [];
+  const nameOf = (number: number): string => (number === 0 ? '' : (tenants[number - 1]?.name ?? ''));
   return {
     status,
     node,
@@ -40,6 +44,10 @@ export function seenIn(status: ClusterStatus, id: string, listeners: number): Se
     tables: node.dataPlane?.shards ?? [],
     owned: status.shards.filter(({ owner }) => owner === id),
     tenants: ['', ...tenants.map(({ name }) => name)],
+    countsOf: (node.dataPlane?.tenants ?? []).map((counts, number) => ({
+      labels: tenants.length === 0 ? {} : { tenant: nameOf(number) },
+      counts,
+    })),
     tenantOf: (shard) =>
       tenants.find(({ firstShard, shards }) => shard >= firstShard && shard < firstShard + shards)?.name ?? '',
     listeners,

@@ -1,7 +1,7 @@
 /** Metrics of the data plane: requests, what clients report of their GETs, logs of values, polling. */
 import { histogram, type Sample } from '../../core/exposition.js';
 import type { Provider } from '../../core/providers.js';
-import type { RequestKind } from '../../native/data-plane-stats.js';
+import type { ReportedGets, RequestKind } from '../../native/data-plane-stats.js';
 import { buckets, counter, gauge, named, one, sum, type Metric, type Seen } from './metric-row.js';
 
 /** Requests that change an entry. */
@@ -12,17 +12,18 @@ const operations = (workers: Workers): RequestKind[] =>
   [...new Set(workers.flatMap(({ latencyNs }) => Object.keys(latencyNs)))] as RequestKind[];
 
 /** Ended with an answer: `ok`, also for a missing key and another version. */
-function endings(workers: Workers, op: RequestKind): Sample[] {
-  const refused = named(
-    'code',
-    workers.map(({ refusedOf }) => refusedOf?.[op] ?? {}),
-  );
-  const answered = sum(workers, ({ latencyNs }) => latencyNs[op].count);
-  return [
-    { labels: { op, code: 'ok' }, value: answered },
-    ...refused.map(({ labels, value }) => ({ labels: { op, ...labels }, value })),
-  ];
+function endings({ labels, counts }: Seen['countsOf'][number]): Sample[] {
+  return (Object.keys(counts.answered) as RequestKind[]).flatMap((op) => [
+    { labels: { ...labels, op, code: 'ok' }, value: counts.answered[op] },
+    ...Object.entries(counts.refusedOf[op] ?? {}).map(([code, value]) => ({ labels: { ...labels, op, code }, value })),
+  ]);
 }
+
+/** One figure of the GETs that clients report, by tenant. */
+const reported =
+  (of: (gets: ReportedGets) => number, more: Readonly<Record<string, string>> = {}) =>
+  ({ countsOf }: Seen): Sample[] =>
+    countsOf.map(({ labels, counts }) => ({ labels: { ...labels, ...more }, value: of(counts.reported) }));
 
 const transports = ({ status, node }: Seen): Provider[] => [
   ...new Set((status.members.find(({ id }) => id === node.id)?.fabric ?? []).map(({ provider }) => provider)),
@@ -37,8 +38,8 @@ export const OF_DATA: readonly Metric[] = [
   counter(
     'farkv_ops_total',
     'Requests by operation and how they ended, as servers see them: a get is a two-sided one',
-    ({ workers }) => operations(workers).flatMap((op) => endings(workers, op)),
-    ['op', 'code'],
+    ({ countsOf }) => countsOf.flatMap(endings),
+    ['tenant', 'op', 'code'],
   ),
   buckets(
     'farkv_op_seconds',
@@ -86,30 +87,39 @@ export const OF_DATA: readonly Metric[] = [
   counter(
     'farkv_gets_total',
     'GETs of clients by result, one-sided ones too, as clients report them with their leases',
-    ({ workers }) => [
-      { labels: { result: 'hit' }, value: sum(workers, ({ reported }) => reported?.hits) },
-      { labels: { result: 'miss' }, value: sum(workers, ({ reported }) => reported?.misses) },
+    (seen) => [
+      ...reported((gets) => gets.hits, { result: 'hit' })(seen),
+      ...reported((gets) => gets.misses, { result: 'miss' })(seen),
     ],
-    ['result'],
+    ['tenant', 'result'],
   ),
-  counter('farkv_get_reads_total', 'READs that those GETs took', ({ workers }) =>
-    one(sum(workers, ({ reported }) => reported?.reads)),
+  counter(
+    'farkv_get_reads_total',
+    'READs that those GETs took',
+    reported((gets) => gets.reads),
+    ['tenant'],
   ),
-  counter('farkv_get_read_bytes_total', 'Bytes of those READs', ({ workers }) =>
-    one(sum(workers, ({ reported }) => reported?.readBytes)),
+  counter(
+    'farkv_get_read_bytes_total',
+    'Bytes of those READs',
+    reported((gets) => gets.readBytes),
+    ['tenant'],
   ),
   counter(
     'farkv_get_retries_total',
     'READs that did not count: torn by a change, late for lease or life, or of memory of another life',
-    ({ workers }) => [
-      { labels: { check: 'torn' }, value: sum(workers, ({ reported }) => reported?.tornReads) },
-      { labels: { check: 'late' }, value: sum(workers, ({ reported }) => reported?.lateDiscards) },
-      { labels: { check: 'foreign' }, value: sum(workers, ({ reported }) => reported?.foreignReads) },
+    (seen) => [
+      ...reported((gets) => gets.tornReads, { check: 'torn' })(seen),
+      ...reported((gets) => gets.lateDiscards, { check: 'late' })(seen),
+      ...reported((gets) => gets.foreignReads, { check: 'foreign' })(seen),
     ],
-    ['check'],
+    ['tenant', 'check'],
   ),
-  counter('farkv_get_two_sided_total', 'Of those GETs the ones that the owner was asked for', ({ workers }) =>
-    one(sum(workers, ({ reported }) => reported?.twoSidedGets)),
+  counter(
+    'farkv_get_two_sided_total',
+    'Of those GETs the ones that the owner was asked for',
+    reported((gets) => gets.twoSidedGets),
+    ['tenant'],
   ),
   gauge(
     'farkv_clients',

@@ -147,6 +147,7 @@ export class MetadataGroup {
           leader === 0
             ? 'the metadata group has no leader'
             : `${peers.idOf(leader) ?? 'a stranger'} leads the metadata group`,
+          { event: 'leader', server: leader === 0 ? '' : (peers.idOf(leader) ?? 'a stranger'), term: driver.term },
         );
       said = leader;
       local.look();

@@ -117,6 +117,7 @@ export class LeaderDuties {
     if (fresh.length > 0)
       log.warn(
         `shards ${fresh.join(', ')} are lost: every server that had a copy has started again since, and came back without it. They wait for an operator: farkv shard reset all --accept-loss serves them empty; of durable ones a later start may still read the disk`,
+        { event: 'shards-lost', shards: fresh.join() },
       );
   }
 
@@ -131,6 +132,7 @@ export class LeaderDuties {
       const drained = driver.state.servers.some((s) => s.id === from && s.draining);
       log.warn(
         `move of shard ${shard} (${from} -> ${to}) cancelled${drained ? `; ${from} is draining, so it will be retried: another server now, or ${to} after ${Math.round(restMs / 1000)} s` : ''}`,
+        { event: 'move-cancelled', shard, from, to },
       );
     }
   }
@@ -200,6 +202,7 @@ export class LeaderDuties {
     if (command.t !== 'shards-taken') return await proposeInTerm(command, current.term);
     log.warn(
       `${command.id} has been silent for longer than its lease: its ${command.shards.length} shards go to others, ${takenHow(command)}`,
+      { event: 'failover', server: command.id, shards: command.shards.length },
     );
     return await this.#take(command, command.id, current);
   }
@@ -210,6 +213,7 @@ export class LeaderDuties {
       const silentMs = this.#absences.silentMs(id, this.#options.nowMs());
       this.#options.log.warn(
         `${id} has been silent for ${Math.round(silentMs / 1000)} s: ${to} votes in its place, and ${id} is a learner when it comes back`,
+        { event: 'voter-replaced', server: id, to, silentMs: Math.round(silentMs) },
       );
     }
   }
@@ -253,6 +257,7 @@ export class LeaderDuties {
       throw new FarkvError('ERR_BUSY', `shards of ${owner} are being given to others: try again`);
     log.warn(
       `shard ${command.shard} is reset by an operator: it goes to ${command.to}, ${command.from === undefined ? 'empty' : 'with a copy that may lack changes'}`,
+      { event: 'shard-is-reset', shard: command.shard, to: command.to, empty: command.from === undefined },
     );
     const outcome =
       owner === undefined
@@ -308,6 +313,7 @@ export class LeaderDuties {
           `${missing.join(', ')} did not come within ${assignAfterMs} ms: the shards go to ${keepersOf(s)
             .map((m) => m.id)
             .join(', ')}${isEarly ? ', and each value is kept by one server until all have come' : ''}`,
+          { event: 'servers-missing', servers: missing.join(), waitedMs: assignAfterMs },
         );
       return owners;
     }

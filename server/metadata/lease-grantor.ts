@@ -59,7 +59,7 @@ export class LeaseGrantor {
 
   constructor(options: LeaseGrantorOptions) {
     this.#options = options;
-    this.#deaf = new RateLimitedLog((text) => options.log.info(text), options.nowMs, DEAF_LINES);
+    this.#deaf = new RateLimitedLog((text) => options.log.info(text), { nowMs: options.nowMs }, DEAF_LINES);
   }
 
   /** Undefined while this server does not lead, or does not know yet what was committed before it came to lead. */

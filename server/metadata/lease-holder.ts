@@ -5,7 +5,7 @@
  */
 import { HeldLease } from '../../core/metadata/owner-leases.js';
 import { RENEWALS } from '../../core/metadata/silence.js';
-import { describeError, type Log } from '../log.js';
+import { codeOf, describeError, type Log } from '../log.js';
 import type { LeaseGrant, LeaseRequest } from './lease-grantor.js';
 
 export interface LeaseHolderOptions {
@@ -110,7 +110,10 @@ export class LeaseHolder {
     if (this.#closed) return;
     if (this.held || this.#lapsed) return;
     this.#lapsed = true;
-    log.warn(`this server has no lease from the metadata group and answers nothing: ${describeError(error)}`);
+    log.warn(`this server has no lease from the metadata group and answers nothing: ${describeError(error)}`, {
+      event: 'no-lease',
+      ...codeOf(error),
+    });
   }
 
   #grantUntil(bootNs: bigint): void {

@@ -13,7 +13,7 @@ import { credentialEnded } from '../audit.js';
 import type { Tokens } from '../control/auth.js';
 import type { Standing, Stander } from '../control/standing.js';
 import type { Log } from '../log.js';
-import { describeError } from '../log.js';
+import { codeOf, describeError } from '../log.js';
 import { probe } from '../shards/probe.js';
 
 export interface PeerLinkOptions {
@@ -210,7 +210,12 @@ export class PeerLink {
   #failed(error: unknown): void {
     if (this.#closed) return;
     const text = describeError(error);
-    if (text !== this.#lastError) this.#options.log.info(`${this.#options.id} cannot be reached: ${text}`);
+    if (text !== this.#lastError)
+      this.#options.log.info(`${this.#options.id} cannot be reached: ${text}`, {
+        event: 'server-unreachable',
+        server: this.#options.id,
+        ...codeOf(error),
+      });
     this.#lastError = text;
     // Told to wait, it may have shown a wrong token too: others of its address have shown many.
     if (error instanceof FarkvError && error.code === 'ERR_BUSY') this.#turn += 1;

@@ -2,7 +2,7 @@
 import type { Shard } from '../../core/metadata/state.js';
 import type { Note } from '../../core/shards/index.js';
 import type { CopyOptions, CopyStats } from '../../native/data-plane.js';
-import { describeError, type Log } from '../log.js';
+import { codeOf, describeError, type Log, type LogFields } from '../log.js';
 import type { MoveErrors } from './move-errors.js';
 
 export interface NotesOptions {
@@ -11,6 +11,25 @@ export interface NotesOptions {
   readonly addressesOf: (shard: Shard) => CopyOptions['addresses'];
   readonly statsOf: (shard: number) => CopyStats | undefined;
   readonly log: Log;
+}
+
+/** Names that say less beside others in one line of the log than they do in a note. */
+const NAMES: Readonly<Record<string, string>> = { member: 'server', again: 'retryMs' };
+
+/** What the line of a note has for programs: all that the note says, and the code of an error. */
+function fieldsOf(note: Note): LogFields {
+  const { of, ...rest } = note;
+  const fields: Record<string, string | number | boolean> = {};
+  for (const [name, value] of Object.entries<unknown>(rest))
+    if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
+      fields[NAMES[name] ?? name] = value;
+  const event = `${/^(copy|owner) /.test(of) ? '' : 'shard '}${of}`.replaceAll(' ', '-');
+  return {
+    event,
+    ...fields,
+    ...('source' in note && note.source.owner !== undefined ? { from: note.source.owner } : {}),
+    ...('error' in note ? codeOf(note.error) : {}),
+  };
 }
 
 type Of<K extends Note['of']> = Extract<Note, { of: K }>;
@@ -25,63 +44,68 @@ export class Notes {
   write(note: Note): void {
     const { log, moveErrors, statsOf } = this.#options;
     const { shard } = note;
+    const fields = fieldsOf(note);
     switch (note.of) {
       case 'served':
-        log.debug(`shard ${shard} is served in epoch ${note.epoch}`);
+        log.debug(`shard ${shard} is served in epoch ${note.epoch}`, fields);
         return;
       case 'taken':
-        log.warn(`shard ${shard} is no longer this server's in epoch ${note.epoch}`);
+        log.warn(`shard ${shard} is no longer this server's in epoch ${note.epoch}`, fields);
         return;
       case 'empty':
-        log.warn(`the copy of shard ${shard} is lost: it comes up empty`);
+        log.warn(`the copy of shard ${shard} is lost: it comes up empty`, fields);
         return;
       case 'leaving':
-        log.info(`shard ${shard} is given to another server`);
+        log.info(`shard ${shard} is given to another server`, fields);
         return;
       case 'hands over':
-        log.info(`shard ${shard} is handed over to ${note.to}`);
+        log.info(`shard ${shard} is handed over to ${note.to}`, fields);
         return;
       case 'not handed over':
-        log.warn(`shard ${shard} was not handed over to ${note.to}: it is served on`);
+        log.warn(`shard ${shard} was not handed over to ${note.to}: it is served on`, fields);
         return;
       case 'handed over':
-        log.info(`shard ${shard} of epoch ${note.epoch} was handed over, and is a copy here`);
+        log.info(`shard ${shard} of epoch ${note.epoch} was handed over, and is a copy here`, fields);
         return;
       case 'deposed':
         log.warn(
           `shard ${shard} of epoch ${note.epoch} is another server's, which did not hear of this one for a time; what is here goes on as a copy`,
+          fields,
         );
         return;
       case 'late':
-        this.#late(note);
+        this.#late(note, fields);
         return;
       case 'resumed':
-        log.warn(`${note.to} has lost its copy of shard ${shard}: it stays, with all that is in it`);
+        log.warn(`${note.to} has lost its copy of shard ${shard}: it stays, with all that is in it`, fields);
         return;
       case 'comes':
         moveErrors.clear(shard);
         return;
       case 'copying':
-        log.info(`shard ${shard} is copied from ${note.from}`);
+        log.info(`shard ${shard} is copied from ${note.from}`, fields);
         return;
       case 'not copied':
-        this.#notCopied(note);
+        this.#notCopied(note, fields);
         return;
       case 'copied': {
         const stats = statsOf(shard);
         log.info(
           `shard ${shard} was copied${stats === undefined ? '' : `: ${stats.entries} entries, ${stats.bytes} bytes, by ${stats.reads} READs${stats.twoSidedGets === 0 ? '' : `; ${stats.twoSidedGets} were asked of their owner instead`}`}`,
+          fields,
         );
         return;
       }
       case 'came':
         log.info(
           `shard ${shard} is open in epoch ${note.epoch} with all values of its owner: this server takes it over, unless the move is called off`,
+          fields,
         );
         return;
       case 'copy begins':
         log.info(
           `shard ${shard}: a copy is made here, from ${note.from}${note.base ? ': of values that differ from those that are here' : ''}`,
+          fields,
         );
         return;
       case 'copy follows': {
@@ -90,83 +114,93 @@ export class Notes {
           stats === undefined
             ? ''
             : ` (${stats.entries} entries copied, ${stats.bytes} bytes; ${stats.kept} kept that were here)`;
-        log.info(`shard ${shard}: the copy here has all that its owner had, and follows it${how}`);
+        log.info(`shard ${shard}: the copy here has all that its owner had, and follows it${how}`, fields);
         return;
       }
       case 'copy kept':
         log.info(
           `shard ${shard}: the copy here was away for too long to go on. Its values are kept: a new copy needs only those that differ`,
+          fields,
         );
         return;
       case 'copy failed':
-        this.#copyFailed(note);
+        this.#copyFailed(note, fields);
         return;
       case 'copy removed':
-        log.info(`shard ${shard}: the copy here is not wanted any more`);
+        log.info(`shard ${shard}: the copy here is not wanted any more`, fields);
         return;
       case 'copy joins again':
         log.info(
           `shard ${shard}: the copy here was late and is not waited for any more: it joins again with what it has`,
+          fields,
         );
         return;
       case 'copy damaged':
         log.error(
           `shard ${shard}: the copy here is not what its owner has in epoch ${note.epoch}, or its memory has changed by itself: it is made anew. If this comes again, test this server's memory`,
+          fields,
         );
         return;
       case 'copy full':
         log.error(
           `shard ${shard}: the copy here has no room for what its owner has (--memory), and acknowledges nothing more: farkv status says what to do`,
+          fields,
         );
         return;
       case 'owner gone':
         log.warn(
           `shard ${shard}: its owner in epoch ${note.epoch} does not answer: the copy here asks to take its place`,
+          fields,
         );
         return;
       case 'copy is back':
-        log.info(`shard ${shard}: the copy on this disk goes on`);
+        log.info(`shard ${shard}: the copy on this disk goes on`, fields);
         return;
       case 'copy discarded':
         log.info(
           `shard ${shard}: the copy on this disk was taken away while this server was away: it is none any more`,
+          fields,
         );
         return;
       case 'copy missing':
         log.error(
           `shard ${shard}: this server was to serve it with copy ${note.copy}, which is not here: the shard waits for another copy. If it has none, farkv shard reset ${shard} --accept-loss serves it empty`,
+          fields,
         );
         return;
       case 'copy leads':
-        log.warn(`shard ${shard} comes to this server in epoch ${note.epoch}, with the copy that is here`);
+        log.warn(`shard ${shard} comes to this server in epoch ${note.epoch}, with the copy that is here`, fields);
         return;
       case 'copy in sync':
-        log.info(`shard ${shard}: the copy at ${note.member} is in sync (${note.inSync} are, with this one)`);
+        log.info(`shard ${shard}: the copy at ${note.member} is in sync (${note.inSync} are, with this one)`, fields);
         return;
       case 'copy late':
-        this.#copyLate(note);
+        this.#copyLate(note, fields);
         return;
       case 'copy refused':
         log.warn(
           `shard ${shard}: the copy at ${note.member} cannot go on with what it has: it is made anew. Changes are refused until enough copies are in sync`,
+          fields,
         );
         return;
       case 'copy marked':
         log.warn(
           `shard ${shard}: ${note.member} answers changes before its disk has them (--sync), and has started again: its copy may lack the last of them, and is made anew`,
+          fields,
         );
         return;
       case 'copy held back':
         log.warn(
           `shard ${shard}: ${note.member} was late ${note.times} times, less than a minute apart: its copy is not waited for again before ${note.ms} ms are over. Look at its load, its network and its clock`,
+          fields,
         );
         return;
       case 'not closed':
-        log.warn(`closing shard ${shard} failed: ${describeError(note.error)}`);
+        log.warn(`closing shard ${shard} failed: ${describeError(note.error)}`, fields);
     }
   }
 
-  #copyFailed({ shard, source, attempts, again, full, error }: Of<'copy failed'>): void {
+  #copyFailed({ shard, source, attempts, again, full, error }: Of<'copy failed'>, fields: LogFields): void {
     const owner = source.owner ?? 'nobody';
     const why = describeError(error);
     const next =
@@ -175,25 +209,29 @@ export class Notes {
         : `it is tried again in ${again} ms`;
     this.#options.log.warn(
       `shard ${shard}: no copy could be made here of what ${owner} has${full ? ', for want of memory (--memory)' : ''}; ${next} (attempt ${attempts}): ${why}`,
+      fields,
     );
   }
 
-  #copyLate({ shard, member, inSync, minInSync }: Of<'copy late'>): void {
+  #copyLate({ shard, member, inSync, minInSync }: Of<'copy late'>, fields: LogFields): void {
     const left =
       inSync < minInSync
         ? `TOO FEW: ${inSync} are in sync, changes need ${minInSync}, and are refused until then`
         : `${inSync} stay in sync`;
-    this.#options.log.warn(`shard ${shard}: ${member} does not acknowledge changes: its copy is removed; ${left}`);
+    this.#options.log.warn(
+      `shard ${shard}: ${member} does not acknowledge changes: its copy is removed; ${left}`,
+      fields,
+    );
   }
 
-  #late({ shard, to, epoch, ms }: Of<'late'>): void {
+  #late({ shard, to, epoch, ms }: Of<'late'>, fields: LogFields): void {
     const { memberId, log, moveErrors } = this.#options;
     const reason = `its last part was not copied within ${ms} ms after it took no more changes`;
-    log.warn(`the move of shard ${shard} to ${to} is called off, and it stays: ${reason}`);
+    log.warn(`the move of shard ${shard} to ${to} is called off, and it stays: ${reason}`, fields);
     moveErrors.note({ shard, from: memberId, to, epoch, attempts: 1, reason, calledOff: true });
   }
 
-  #notCopied({ shard, source, attempts, most, again, full, error }: Of<'not copied'>): void {
+  #notCopied({ shard, source, attempts, most, again, full, error }: Of<'not copied'>, fields: LogFields): void {
     const { memberId, log, moveErrors, addressesOf } = this.#options;
     const owner = source.owner ?? '';
     const asked = addressesOf(source).map(({ provider, address }) => `${provider} ${address}`);
@@ -204,14 +242,17 @@ export class Notes {
     if (full)
       log.warn(
         `shard ${shard} does not fit in this server's memory (--memory): its move is called off, and ${owner} goes on to serve it: ${why}`,
+        fields,
       );
     else if (again === undefined)
       log.warn(
         `shard ${shard} could not be copied from ${owner} in ${attempts} attempts: its move is called off, and ${owner} goes on to serve it: ${reason}`,
+        fields,
       );
     else
       log.warn(
         `shard ${shard} could not be copied from ${owner}, which goes on to serve it; it is tried again in ${again} ms (attempt ${attempts} of ${most}): ${reason}`,
+        fields,
       );
     moveErrors.note({
       shard,

@@ -2,10 +2,12 @@
 import test from 'ava';
 import { connect, metricsText, type MetricFamily } from '../../client/index.js';
 import { Cluster } from '../support/cluster.js';
-import { ask, samples } from '../support/http.js';
+import { ask, bearer, samples } from '../support/http.js';
+
+const ARGS = ['--http-listen', '127.0.0.1:0', '--lease-ms', '200'];
 
 test("a client's metrics have its GETs; the server's have those of all clients", async (t) => {
-  const cluster = await Cluster.start(t, { servers: 1, args: ['--http-listen', '127.0.0.1:0', '--lease-ms', '200'] });
+  const cluster = await Cluster.start(t, { servers: 1, args: ARGS });
   const at = cluster.server(0).readyLine?.http[0] ?? '';
   const clients = await Promise.all([
     connect({ servers: cluster.addresses, timeoutMs: 120_000 }),
@@ -40,6 +42,61 @@ test("a client's metrics have its GETs; the server's have those of all clients",
   for (const i of [0, 1]) t.is(samples(all).get(`farkv_gets_total{client="${i}",result="hit"}`), rounds);
   for (const wrong of [null, 'a', { 'not a name': 'a' }, { name: 7 }])
     t.throws(() => clients[0].metrics(wrong as never), { code: 'ERR_ARGUMENT' });
+});
+
+test('a client that closes has reported all of its GETs, also those since its last lease', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1, args: ['--http-listen', '127.0.0.1:0'] });
+  const at = cluster.server(0).readyLine?.http[0] ?? '';
+  let done = 0;
+  let counted = new Map<string, number>();
+  for (const [i, transport] of (['shm', 'tcp'] as const).entries()) {
+    const client = await connect({ servers: cluster.addresses, timeoutMs: 120_000, transport });
+    t.teardown(() => client.close());
+    await client.put('there', 'a value');
+    for (let i = 0; i < 100; i++) {
+      await client.get('there');
+      done += 1;
+    }
+    await client.close();
+    // The figures may be those of before it connected: then they lack its change.
+    do counted = samples((await ask(at, '/metrics')).text);
+    while (
+      counted.get('farkv_ops_total{op="put",code="ok"}') !== i + 1 ||
+      counted.get(`farkv_clients{transport="${transport}"}`) !== 0
+    );
+    t.is(counted.get('farkv_gets_total{result="hit"}'), done, transport);
+  }
+});
+
+test('requests and reported GETs count for the tenant of the client; without tenants they have no such label', async (t) => {
+  const tokens = ['--token', 'of the rest', '--operator-token', 'rule', '--peer-token', 'of servers'];
+  const tenants = ['--tenants', 'blue,shards=2,token=of blue'];
+  const cluster = await Cluster.start(t, { servers: 1, shards: 2, args: [...ARGS, ...tokens, ...tenants] });
+  const at = cluster.server(0).readyLine?.http[0] ?? '';
+  const open = async (token: string) => {
+    const client = await connect({ servers: cluster.addresses, token, timeoutMs: 120_000 });
+    t.teardown(() => client.close());
+    return client;
+  };
+  const rest = await open('of the rest');
+  const blue = await open('of blue');
+  await rest.put('key', 'a value');
+  for (const value of ['no', 'number']) await blue.put('key', value);
+  await t.throwsAsync(blue.increment('key'), { code: 'ERR_NOT_INTEGER' });
+  let counted = new Map<string, number>();
+  const hits = (tenant: string): number | undefined => counted.get(`farkv_gets_total{tenant="${tenant}",result="hit"}`);
+  while ((hits('blue') ?? 0) < 20) {
+    t.is(String(await blue.get('key')), 'number');
+    counted = samples((await ask(at, '/metrics', bearer('rule'))).text);
+  }
+  t.is(hits(''), 0);
+  t.true((counted.get('farkv_get_reads_total{tenant="blue"}') ?? 0) >= 20);
+  t.is(counted.get('farkv_get_reads_total{tenant=""}'), 0);
+  t.is(counted.get('farkv_ops_total{tenant="blue",op="put",code="ok"}'), 2);
+  t.is(counted.get('farkv_ops_total{tenant="",op="put",code="ok"}'), 1);
+  t.is(counted.get('farkv_ops_total{tenant="blue",op="increment",code="ERR_NOT_INTEGER"}'), 1);
+  t.false(counted.has('farkv_ops_total{tenant="",op="increment",code="ERR_NOT_INTEGER"}'));
+  t.is(counted.get('farkv_op_seconds_count{op="put"}'), 3);
 });
 
 test('some calls of each kind are timed where latencies are wanted, also of those that fail', async (t) => {

@@ -199,6 +199,8 @@ void reply_received(session_owner *o, const void *message, uint32_t bytes);
 void lease_reply(session_owner *o, request *r, const fkv_reply *reply, const uint8_t *body);
 void lease_wall_sample(session_owner *o, uint64_t wall_ms, uint64_t sent_ns);
 void lease_init(session_owner *o);
+/* The session ends: sends what GETs have done since the last LEASE, where a connection takes it at once. */
+void lease_report_last(session *s);
 void lease_link_lost(session_owner *o);
 
 /* renewal.c: a connection ends with its ticket, and is shown the next one in time */

@@ -1,4 +1,4 @@
-/* lease.c: asks owners for leases, and keeps an upper bound of each owner's wall clock.
+/* lease.c: asks owners for leases, and keeps an upper bound of each owner's wall clock. Reports of GETs travel with it.
  *
  * A lease counts from before its request was sent, on a clock that counts suspension, and is shortened by the bound on
  * the two clocks' difference in rate: so it ends here before it ends at the owner. It is asked for by a reader that
@@ -64,6 +64,19 @@ bool session_renew(session *s, session_peer *p) {
     if (request_start(s, &a, o, &o->lease_id) != FKV_OK) return false;
     s->stats.lease_renewals++;
     return true;
+}
+
+void lease_report_last(session *s) {
+    /* Owners count nothing that their copiers report, and a shard that moves would wait for the end of the lease. */
+    if (s->config.pass.ticket.flags & FKV_TICKET_SERVERS) return;
+    fkv_report report;
+    if (!s->hooks.report(s->hooks.ctx, &report)) return;
+    fkv_request head = { .op = FKV_OP_LEASE, .value_bytes = sizeof report };
+    const struct iovec message[] = { { &head, sizeof head }, { &report, sizeof report } };
+    for (const fkv_list *l = s->owners.next; l != &s->owners; l = l->next) {
+        const session_owner *o = LIST_OF(l, session_owner, link);
+        if (o->state == OWNER_UP && o->takes & FKV_TAKES_REPORTS && fab_send(o->conn, message, 2) == 0) return;
+    }
 }
 
 static void renew_fired(timer_node *t) {

@@ -79,6 +79,7 @@ void session_set_replicated(session *s, bool replicated) { s->replicated = repli
 void session_shutdown(session *s) {
     if (s->closing) return;
     s->closing = true;
+    lease_report_last(s);
     timer_clear(&s->timers, &s->judge);
     timer_clear(&s->timers, &s->watch);
     for (uint32_t i = 0; s->table && i < s->places; i++) {

@@ -357,6 +357,30 @@ TEST(what_clients_report_of_their_gets_makes_no_figure_fall) {
     down(&c);
 }
 
+/* A client that ends sends its last report, whether or not the owner still has a LEASE of it in its hands. */
+TEST(a_report_counts_also_with_a_lease_that_is_refused_for_another_under_way) {
+    enum { LEASES = 8 };
+    raw c;
+    uint64_t id[LEASES], sent = 0;
+    fkv_report one = { .hits = 1 };
+    up(&c, 16 << 20);
+    for (uint32_t refused = 0; refused == 0;) { /* again while they did not come together */
+        for (int i = 0; i < LEASES; i++, sent++) {
+            fkv_request q = raw_request(&c, FKV_OP_LEASE, "");
+            q.value_bytes = sizeof one;
+            struct iovec message[] = { { &q, sizeof q }, { &one, sizeof one } };
+            CHECK_EQ(fab_send(c.conn, message, 2), 0);
+            id[i] = q.id;
+        }
+        fab_flush(c.cq);
+        for (int i = 0; i < LEASES; i++) refused += raw_end(&c, id[i]) == FKV_BUSY;
+    }
+    dataplane_stats *s = rig_stats(&r);
+    CHECK_EQ(s->worker[0].reports.hits, sent);
+    free(s);
+    down(&c);
+}
+
 static void tests(void) {
     RUN(a_client_has_no_more_than_a_few_connections_and_the_newest_stay);
     RUN(credits_that_come_to_a_connection_that_is_ending_do_not_bring_it_back);
@@ -366,6 +390,7 @@ static void tests(void) {
     RUN(what_is_refused_leaves_room_for_what_comes_behind_it);
     RUN(a_scan_ends_whatever_the_size_of_a_value);
     RUN(what_clients_report_of_their_gets_makes_no_figure_fall);
+    RUN(a_report_counts_also_with_a_lease_that_is_refused_for_another_under_way);
     RUN(scans_that_come_together_share_the_time_of_one);
 }
 

@@ -145,6 +145,31 @@ TEST(a_lease_covers_the_shards_of_the_clients_domain_only) {
     down();
 }
 
+TEST(requests_and_reports_count_for_the_tenant_of_the_client_that_sent_them) {
+    up();
+    CHECK_EQ(put(0, 0, "key", "v"), FKV_OK);
+    for (int i = 0; i < 2; i++) CHECK_EQ(put(1, 1, "key", "v"), FKV_OK);
+    CHECK_EQ(put(0, 1, "key", "v"), FKV_UNAUTHORIZED);
+    fkv_report report = { .hits = 3, .reads = 5, .read_bytes = 700 };
+    fkv_request q = raw_request(&c[1], FKV_OP_LEASE, "");
+    q.value_bytes = sizeof report;
+    CHECK_EQ(raw_ask(&c[1], &q, "", &report, sizeof report, NULL), FKV_OK);
+    dataplane_stats *s = rig_stats(&r);
+    const dataplane_tenant_stats *of = s->tenant;
+    CHECK_EQ(s->tenants, 2);
+    CHECK_EQ(of[0].answered[FKV_OP_PUT], 1);
+    CHECK_EQ(of[1].answered[FKV_OP_PUT], 2);
+    CHECK_EQ(s->worker[0].latency[FKV_OP_PUT].count, 3);
+    CHECK_EQ(of[0].refused_of[FKV_OP_PUT][FKV_UNAUTHORIZED], 1);
+    CHECK_EQ(of[1].refused_of[FKV_OP_PUT][FKV_UNAUTHORIZED], 0);
+    CHECK_EQ(s->worker[0].refused_of[FKV_OP_PUT][FKV_UNAUTHORIZED], 1);
+    CHECK_EQ(of[0].reports.hits, 0);
+    CHECK(of[1].reports.hits == 3 && of[1].reports.reads == 5 && of[1].reports.read_bytes == 700);
+    CHECK_EQ(s->worker[0].reports.hits, 3);
+    free(s);
+    down();
+}
+
 /* ---- READs ---- */
 
 static fab_wc_status ended(raw *of, fab_wc_opcode opcode) {
@@ -262,6 +287,7 @@ static void tests(void) {
     RUN(every_kind_of_request_for_a_shard_of_another_domain_is_refused);
     RUN(a_shard_of_another_domain_is_refused_also_where_it_is_not_open);
     RUN(a_lease_covers_the_shards_of_the_clients_domain_only);
+    RUN(requests_and_reports_count_for_the_tenant_of_the_client_that_sent_them);
     RUN(a_read_with_the_right_rkey_of_another_domains_region_is_refused);
     RUN(a_ticket_of_a_domain_that_there_is_not_is_refused);
     RUN(connections_of_one_domain_leave_room_for_the_others);

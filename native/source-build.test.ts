@@ -7,7 +7,8 @@ import { dirname, join } from 'node:path';
 import { inRepository } from '../bench/repository.js';
 import { builtFile } from './addon-file.js';
 
-const GYPI = `{ "targets": [{ "target_name": "farkv", "sources": ["addon.c"] }] }`;
+/** Linked by the C compiler, as farkv's own: there may be no other. */
+const GYPI = `{ "make_global_settings": [["LINK", "$(CC)"]], "targets": [{ "target_name": "farkv", "sources": ["addon.c"] }] }`;
 /** Reports for verbs what \`text\` says. */
 const addon = (text: string): string => `
 #include <node_api.h>

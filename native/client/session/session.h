@@ -106,8 +106,8 @@ typedef struct session_config {
 enum { SESSION_REQUESTS_MAX = 1 << 18 };
 
 fkv_status session_create(const session_config *c, const session_hooks *h, session **out);
-/* Ends what is outstanding with CLOSED, sends an owner the last report, and disconnects (`down` is called). Memory that was registered with a domain of
- * the session is to be deregistered between this and session_close. */
+/* Ends what is outstanding with CLOSED, sends an owner the last report, and disconnects (`down` is called). Memory that
+ * was registered with a domain of the session is to be deregistered between this and session_close. */
 void session_shutdown(session *s);
 void session_close(session *s);
 

@@ -15,7 +15,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { FarkvError } from '../core/errors.js';
-import { isWitness, keepersExpected } from '../core/metadata/placement.js';
+import { isWitness } from '../core/metadata/placement.js';
 import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
 import type { Found } from '../core/shards/index.js';
 import type { Addon } from '../native/addon.js';
@@ -25,8 +25,9 @@ import { certificateEnd } from '../net/certificate.js';
 import { answerCall, type CallContext } from './calls.js';
 import type { ServerSettings } from './config/settings.js';
 import { secretsOf } from './config/secret-file.js';
+import { checkSize } from './config/cluster-size.js';
 import { checkTenants } from './config/tenants.js';
-import { formatHostPort, formatSize } from './config/units.js';
+import { formatHostPort } from './config/units.js';
 import { isOpen, Tokens } from './control/auth.js';
 import { advertised } from './control/advertise.js';
 import { JOIN_GUESSES } from './control/bounds.js';
@@ -206,7 +207,7 @@ export class FarkvNode {
     const state = await this.#unlessFailed(group.whenClustered(WAITING_MS, () => this.#sayWaiting(group)));
     directory.setClusterId(state.clusterId);
     checkTenants(this.#settings.tenants, state.tenants);
-    if (!votesOnly) this.#checkSize(state);
+    if (!votesOnly) checkSize(this.#settings, state, this.#native.constants.memoryMin, this.#log);
     for (const line of levelLines(state)) this.#log.info(line);
     if (!votesOnly) this.#values = await this.#valuesOf(group, directory);
     const fabric = votesOnly ? [] : await this.#listen(group.driver.state, directory, transports);
@@ -265,21 +266,6 @@ export class FarkvNode {
     this.#log.info(
       `waiting for the metadata group: connected to ${connected.join(', ') || 'nobody'}, not to ${missing.join(', ') || 'nobody'}`,
     );
-  }
-
-  #checkSize(state: MetadataState): void {
-    const { shards } = state;
-    const count = Math.max(1, keepersExpected(state));
-    const { memoryBytes } = this.#settings;
-    if (shards.length !== this.#settings.tenants.reduce((sum, d) => sum + d.shards, this.#settings.shards))
-      this.#log.info(`the cluster has ${shards.length} shards, as it was made`);
-    const least = Math.ceil(shards.length / count) * this.#native.constants.memoryMin;
-    if (memoryBytes < least) {
-      throw new FarkvError(
-        'ERR_CONFIG',
-        `--memory: ${formatSize(memoryBytes)} is too little for this server's part of ${shards.length} shards; at least ${formatSize(least)}`,
-      );
-    }
   }
 
   /** Binds the addresses of both ports and answers there. Returns them as others may use them. */

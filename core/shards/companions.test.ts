@@ -156,11 +156,7 @@ test('a copy is not called whole before its owner has served', (t) => {
   const [heir = '', other = ''] = log.others;
   log.with(other);
   const rig = new Copies(log, heir, log.start(heir));
-  rig.see(rig.add(heir));
-  rig.done('open');
-  rig.done('copy');
-  rig.applied();
-  rig.done('follow');
+  rig.joins();
   rig.see(log.inSync(heir, rig.id));
   t.deepEqual(rig.see(rig.taken(heir, rig.id)), [`lead ${log.set.config} [${log.copy(other)!.id}]`]);
   rig.done('lead');

@@ -48,11 +48,7 @@ test('a copy is not kept for an owner that is gone when the shard has another on
   const [id = '', heir = '', next = ''] = log.others;
   log.with(heir, next);
   const rig = new Copies(log, id, log.start(id));
-  rig.see(rig.add(id));
-  rig.done('open');
-  rig.done('copy');
-  rig.applied();
-  rig.done('follow');
+  rig.joins();
   t.deepEqual(rig.orphaned(rig.id, 9), []);
   log.promote(heir);
   log.promote(next);

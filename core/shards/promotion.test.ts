@@ -61,11 +61,7 @@ function second(): Copies {
   log.do({ t: 'copies-add', copies: [{ ...log.name, member: first, start: log.start(first), rank: 0 }] });
   log.do(log.inSync(first, hexOf(2000)));
   const rig = new Copies(log, id, log.start(id));
-  rig.see(rig.add(id));
-  rig.done('open');
-  rig.done('copy');
-  rig.applied();
-  rig.done('follow');
+  rig.joins();
   rig.see(log.inSync(id, rig.id));
   rig.done('wait');
   return rig;
@@ -102,11 +98,7 @@ test('the other copies follow the new owner', (t) => {
   const [id = '', heir = ''] = log.others;
   log.with(heir);
   const rig = new Copies(log, id, log.start(id));
-  rig.see(rig.add(id));
-  rig.done('open');
-  rig.done('copy');
-  rig.applied();
-  rig.done('follow');
+  rig.joins();
   rig.see(log.inSync(id, rig.id));
   t.deepEqual(rig.see(rig.taken(heir, log.copy(heir)!.id!)), ['follow owner']);
   t.deepEqual(rig.see({ t: 'copies-keep', ...log.name, ...log.byOwner }), [], 'it does already');
@@ -117,11 +109,7 @@ test('a copy that joins goes on with the next owner, and after another one begin
   const [id = '', heir = '', next = ''] = log.others;
   log.with(heir, next);
   const rig = new Copies(log, id, log.start(id));
-  rig.see(rig.add(id));
-  rig.done('open');
-  rig.done('copy');
-  rig.applied();
-  rig.done('follow');
+  rig.joins();
   t.deepEqual(rig.see(rig.taken(heir, log.copy(heir)!.id!)), ['follow owner']);
   t.deepEqual(rig.see(rig.taken(next, log.copy(next)!.id!)), ['copy-named']);
   t.deepEqual(rig.applied(), ['stop']);

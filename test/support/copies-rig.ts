@@ -11,6 +11,15 @@ export class Copies extends Rig<CopyLog> {
     return this.log.copy(this.shards.memberId)!.id!;
   }
 
+  /** This server is to have a copy: it is made, gets its name, and follows the owner. */
+  joins(): void {
+    this.see(this.add(this.shards.memberId));
+    this.done('open');
+    this.done('copy');
+    this.applied();
+    this.done('follow');
+  }
+
   add(member: string): Command {
     return { t: 'copies-add', copies: [{ ...this.log.name, member, start: this.log.start(member), rank: 1 }] };
   }

@@ -136,7 +136,7 @@ export const SERVER_OPTIONS = {
     kind: 'text',
     parse: text,
     describe:
-      'Directory of the metadata log, made when missing (0700). Without it a temporary one is used and removed at the end: such a server cannot rejoin a cluster of several',
+      'Directory of the metadata log and of durable values, made when missing (0700). Without it a temporary one is used and removed at the end: such a server cannot rejoin a cluster of several',
   }),
   listen: option({
     group: 'Addresses',

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,11 +43,17 @@ static int os_size(disk *d, int file, uint64_t *bytes) {
     *bytes = (uint64_t)s.st_size;
     return 0;
 }
+/* Whether to try again, through the page cache from now on. A device with blocks larger than DISK_BLOCK refuses what goes
+ * past it, when it is asked to read or write and not before; then nothing was done. */
+static bool through_cache(int file) {
+    int how = errno == EINVAL ? fcntl(file, F_GETFL) : -1;
+    return how >= 0 && (how & O_DIRECT) && fcntl(file, F_SETFL, how & ~O_DIRECT) == 0;
+}
 static int os_read(disk *d, int file, uint64_t at, void *to, uint32_t bytes) {
     (void)d;
     for (uint32_t done = 0; done < bytes;) {
         ssize_t n = pread(file, (uint8_t *)to + done, bytes - done, (off_t)(at + done));
-        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EINTR || through_cache(file))) continue;
         if (n <= 0) return n < 0 ? -errno : -ENODATA;
         done += (uint32_t)n;
     }
@@ -56,7 +63,7 @@ static int os_write(disk *d, int file, uint64_t at, const void *from, uint32_t b
     (void)d;
     for (uint32_t done = 0; done < bytes;) {
         ssize_t n = pwrite(file, (const uint8_t *)from + done, bytes - done, (off_t)(at + done));
-        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EINTR || through_cache(file))) continue;
         if (n <= 0) return n < 0 ? -errno : -EIO;
         done += (uint32_t)n;
     }

@@ -222,11 +222,33 @@ static void a_pipe_or_a_device_in_the_place_of_a_file_is_refused_at_once(void) {
     d->close(d, file);
     remove_directory();
 }
+/* What a device with larger blocks refuses is refused of memory at an odd address, too. */
+TEST(what_may_not_go_past_the_page_cache_goes_through_it) {
+    make_directory(0, 0);
+    disk *d = &l.disk.table;
+    uint8_t *memory = aligned_alloc(4096, 3 * 4096), *odd = memory + 1;
+    memset(memory, 0, 3 * 4096);
+    memset(odd, 5, 4096);
+    int file = d->open(d, "a", DISK_CREATE);
+    CHECK_EQ(d->write(d, file, 4096, odd, 4096), 0);
+    CHECK_EQ(d->write(d, file, 0, odd, 4096), 0);
+    CHECK_EQ(d->sync(d, file), 0);
+    d->close(d, file);
+    memset(memory, 0, 3 * 4096);
+    file = d->open(d, "a", DISK_READ);
+    CHECK_EQ(d->read(d, file, 0, odd, 8192), 0);
+    CHECK(odd[-1] == 0 && odd[0] == 5 && odd[8191] == 5 && odd[8192] == 0);
+    CHECK_EQ(d->read(d, file, 1, odd, 8192), -ENODATA);
+    d->close(d, file);
+    free(memory);
+    remove_directory();
+}
 
 int main(int argc, char **argv) {
     RUN(what_was_durable_comes_back_from_a_real_disk);
     RUN(so_does_what_was_in_batches_of_the_largest_size);
     RUN(the_real_disk_does_what_the_table_says);
     RUN(a_pipe_or_a_device_in_the_place_of_a_file_is_refused_at_once);
+    RUN(what_may_not_go_past_the_page_cache_goes_through_it);
     return check_end(argc, argv);
 }

@@ -54,9 +54,9 @@ export function exposition(families: readonly Family[], openmetrics = false): st
 export interface Counted {
   readonly count: number;
   /** Nanoseconds. */
-  readonly sum?: number;
-  /** How many were less than 2^(10 + i) ns; the last: all. Empty, or absent: none were. */
-  readonly below?: readonly number[];
+  readonly sum: number;
+  /** How many were less than 2^(10 + i) ns; the last: all. Empty: none were. */
+  readonly below: readonly number[];
 }
 
 /** The first bound, as a power of two, in nanoseconds, and how many there are: as in native/base/histogram.h. */
@@ -65,18 +65,18 @@ export const HISTOGRAM_BOUNDS = 25;
 
 /** A histogram in seconds: the sums of several. Nothing where nothing was counted. */
 export function histogram(all: readonly Counted[], labels: Readonly<Record<string, string>> = {}): Sample[] {
-  const counted = all.filter(({ below = [] }) => below.length > 0);
-  const bounds = Math.max(0, ...counted.map(({ below = [] }) => below.length));
+  const counted = all.filter(({ below }) => below.length > 0);
+  const bounds = Math.max(0, ...counted.map(({ below }) => below.length));
   if (bounds === 0) return [];
   const sum = (of: (one: Counted) => number): number => counted.reduce((n, one) => n + of(one), 0);
-  const below = Array.from({ length: bounds }, (_, i) => sum((one) => one.below?.[i] ?? one.count));
+  const below = Array.from({ length: bounds }, (_, i) => sum((one) => one.below[i] ?? one.count));
   return [
     ...below.map((value, i) => ({
       suffix: '_bucket',
       labels: { ...labels, le: i === bounds - 1 ? '+Inf' : String(2 ** (FIRST_OCTAVE + i) / 1e9) },
       value,
     })),
-    { suffix: '_sum', labels, value: sum((one) => one.sum ?? 0) / 1e9 },
+    { suffix: '_sum', labels, value: sum((one) => one.sum) / 1e9 },
     // Not `count`: what is counted meanwhile may be in one and not in the other.
     { suffix: '_count', labels, value: below.at(-1) ?? 0 },
   ];

@@ -49,10 +49,9 @@ export interface Latency {
   readonly p50: number;
   readonly p99: number;
   readonly max: number;
-  /** Servers of earlier versions say neither. */
-  readonly sum?: number;
+  readonly sum: number;
   /** How many were less than 2^(10 + i) ns, for i from 0 to 23; the last: all. Empty where there are none. */
-  readonly below?: readonly number[];
+  readonly below: readonly number[];
 }
 
 /** One-sided GETs, which servers do not see, as clients report them with their leases: sums since the start. */
@@ -108,12 +107,12 @@ export interface PollingStats {
 
 /** Counters since start; bytes, counts, nanoseconds. Names are stable: they are shown by `farkv status --json`. */
 export interface DataPlaneStats {
-  /** What segments of whole huge pages are given, as it was found at start; servers of earlier versions do not say. */
-  readonly pages?: 'small' | 'transparent' | 'reserved';
-  /** Segments that were not made since the process has no more descriptors; servers of earlier versions do not say. */
-  readonly descriptorsMissed?: number;
-  /** By the tenants' numbers, the default tenant's first; servers of earlier versions do not say. */
-  readonly tenants?: readonly TenantStats[];
+  /** What segments of whole huge pages are given, as it was found at start. */
+  readonly pages: 'small' | 'transparent' | 'reserved';
+  /** Segments that were not made since the process has no more descriptors. */
+  readonly descriptorsMissed: number;
+  /** By the tenants' numbers, the default tenant's first. */
+  readonly tenants: readonly TenantStats[];
   readonly workers: readonly {
     readonly worker: number;
     readonly threadId: number;
@@ -122,12 +121,11 @@ export interface DataPlaneStats {
     readonly blockedClients: number;
     readonly requests: Readonly<Record<RequestKind, number>>;
     readonly refused: Readonly<Record<string, number>>;
-    /** Of those the ones whose kind is known; kinds without any are absent. Earlier versions do not say. */
-    readonly refusedOf?: Readonly<Partial<Record<RequestKind, Readonly<Record<string, number>>>>>;
-    /** Of `clients`, by transport; those without any are absent. Earlier versions do not say. */
-    readonly clientsOver?: Readonly<Partial<Record<Provider, number>>>;
-    /** Earlier versions do not say. */
-    readonly reported?: ReportedGets;
+    /** Of those the ones whose kind is known; kinds without any are absent. */
+    readonly refusedOf: Readonly<Partial<Record<RequestKind, Readonly<Record<string, number>>>>>;
+    /** Of `clients`, by transport; those without any are absent. */
+    readonly clientsOver: Readonly<Partial<Record<Provider, number>>>;
+    readonly reported: ReportedGets;
     readonly duplicates: number;
     /**
      * How long requests were in the owner's hands: from the turn of its thread in which one came to the end of the one
@@ -181,11 +179,8 @@ export interface DataPlaneStats {
      * are over.
      */
     readonly retiredBytes: number;
-    /**
-     * Not registered any more: parts of memory files that the system gets back with the last segment of each. Absent of
-     * servers of earlier versions.
-     */
-    readonly heldBytes?: number;
+    /** Not registered any more: parts of memory files that the system gets back with the last segment of each. */
+    readonly heldBytes: number;
     /** Not registered: what the owner keeps for itself. */
     readonly privateBytes: number;
     readonly quarantineBytes: number;

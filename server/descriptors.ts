@@ -47,7 +47,7 @@ export function watchDescriptors(plane: Pick<DataPlane, 'stats'>, log: Log, look
   let known = 0;
   const timer = setInterval(() => {
     plane.stats().then(
-      ({ descriptorsMissed = 0 }) => {
+      ({ descriptorsMissed }) => {
         if (descriptorsMissed > known)
           log.error(
             `no file descriptors are left for memory of tables (EMFILE), and changes fail with ERR_NO_MEMORY: ${RAISE_DESCRIPTORS}`,

@@ -12,7 +12,7 @@ export function errorLine({ shard, from, to, attempts, reason, calledOff }: Move
 
 /** Of the shards of one server, or of all. */
 export function errorLines({ moveErrors }: ClusterStatus, from?: string): string[] {
-  return (moveErrors ?? []).filter((error) => from === undefined || error.from === from).map(errorLine);
+  return moveErrors.filter((error) => from === undefined || error.from === from).map(errorLine);
 }
 
 const PHASES = { last: 'copying the last changes', copied: 'copied', released: 'about to be served there' } as const;
@@ -25,7 +25,7 @@ export function moveLines({ moves, shards }: ClusterStatus): string[] {
 }
 
 /** The newest alone, and why it was; of an owner whose shards went to several servers, a line each. */
-export function failoverLines({ failovers = [] }: Pick<ClusterStatus, 'failovers'>): string[] {
+export function failoverLines({ failovers }: Pick<ClusterStatus, 'failovers'>): string[] {
   const [newest] = failovers;
   return failovers
     .filter(({ from, agoMs }) => from === newest?.from && agoMs - newest.agoMs < 1000)

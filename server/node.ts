@@ -48,7 +48,7 @@ import { LatestWall } from './latest-wall.js';
 import { asFarkvError } from './native-errors.js';
 import { leaseWaitMs, waitForLeases } from './shards/lease-wait.js';
 import { leftLines, whetherStays } from './shards/leaving.js';
-import { hex64, ShardDriver } from './shards/driver.js';
+import { hex64, NO_TROUBLES, ShardDriver } from './shards/driver.js';
 import { probe } from './shards/probe.js';
 import { openDataPlane } from './open-data-plane.js';
 import type { ClusterStatus } from './status.js';
@@ -292,7 +292,7 @@ export class FarkvNode {
         clients: ports.front?.figures.clients ?? 0,
         ...(ports.front?.stalledMs === undefined ? {} : { frontStalledMs: ports.front.stalledMs }),
         ...duties.shown,
-        ...(this.#regions?.troubles ?? {}),
+        ...(this.#regions?.troubles ?? NO_TROUBLES),
         ...(this.#lease === undefined ? {} : { leaseHeld: this.#lease.held, leaseLeftMs: this.#lease.leftMs }),
         ...(certificate === undefined ? {} : { certificateEndsMs: certificate.value }),
         group: group.figures,

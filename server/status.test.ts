@@ -75,6 +75,7 @@ const own = (n: number, serving: boolean): DataPlaneStats['shards'][number] => (
   transparentPageBytes: 2 << 20,
   reservedPageBytes: 0,
   retiredBytes: 4096,
+  heldBytes: 0,
   indexFreeBytes: 1000,
   liveBytes: 500,
   preparedBytes: 30,
@@ -87,6 +88,7 @@ const own = (n: number, serving: boolean): DataPlaneStats['shards'][number] => (
   splits: 0,
   expired: 0,
 });
+const NO_COUNTS = { pages: 'small', descriptorsMissed: 0, tenants: [] } as const;
 const node: NodeStatus = {
   id: 's1',
   version: '1.2.3',
@@ -99,7 +101,13 @@ const node: NodeStatus = {
   logBytes: 100,
   connections: 3,
   clients: 2,
-  dataPlane: { workers: [], shards: [own(0, true), own(1, false)] },
+  moveErrors: [],
+  heldBack: [],
+  fullCopies: [],
+  movedVotes: [],
+  failovers: [],
+  group: { leaderChanges: 0, failedProposals: 0, failedOver: 0, peers: [] },
+  dataPlane: { ...NO_COUNTS, workers: [], shards: [own(0, true), own(1, false)] },
 };
 const status = clusterStatus(state, new Map([['s1', node]]), state.voters, { term: 4, answeredBy: 's1', leader: 's1' });
 
@@ -137,7 +145,7 @@ test('the figures of a shard are not looked for among those of all', (t) => {
       },
     }),
   );
-  const of = { ...node, dataPlane: { workers: [], shards: counted } };
+  const of = { ...node, dataPlane: { ...NO_COUNTS, workers: [], shards: counted } };
   const about = { term: 4, answeredBy: 's1', leader: 's1' };
   const many = clusterStatus({ ...state, shards }, new Map([['s1', of]]), state.voters, about);
   t.true(many.shards.every((s) => s.state === 'serving'));

@@ -37,20 +37,20 @@ export interface NodeStatus {
   readonly clients: number;
   /** For about so long its thread of clients and operators has not answered; absent: it does. */
   readonly frontStalledMs?: number;
-  /** Whether the leader's lease lets it answer; absent: it has not asked for one yet, or its version does not say. */
+  /** Whether the leader's lease lets it answer; absent: it has not asked for one yet. */
   readonly leaseHeld?: boolean;
-  /** Of moves from or to it; earlier versions do not say. */
-  readonly moveErrors?: readonly MoveError[];
+  /** Of moves from or to it. */
+  readonly moveErrors: readonly MoveError[];
   /** Copies of its shards that were late too often, and that it does not wait for yet. */
-  readonly heldBack?: readonly HeldBack[];
+  readonly heldBack: readonly HeldBack[];
   /** Shards of which its copy lacks memory for what their owners have. */
-  readonly fullCopies?: readonly number[];
-  /** Voters whose votes went to others, as it has seen since its start; earlier versions do not say. */
-  readonly movedVotes?: readonly { readonly from: string; readonly to: string }[];
+  readonly fullCopies: readonly number[];
+  /** Voters whose votes went to others, as it has seen since its start. */
+  readonly movedVotes: readonly { readonly from: string; readonly to: string }[];
   /** The last from each owner to each, newest first, as it has seen since its start. */
-  readonly failovers?: readonly FailoverStatus[];
-  /** Counts since its start, and the ways to the others; earlier versions do not say. */
-  readonly group?: GroupFigures;
+  readonly failovers: readonly FailoverStatus[];
+  /** Counts since its start, and the ways to the others. */
+  readonly group: GroupFigures;
   /** Of the lease from the leader; 0: it is over. */
   readonly leaseLeftMs?: number;
   /** When its certificate ends, milliseconds since 1970; absent: it has none. */
@@ -163,11 +163,11 @@ export interface ClusterStatus {
   readonly moves: readonly Pick<Move, 'shard' | 'to' | 'phase' | 'handover'>[];
   /**
    * What is in the way of those, and why others were called off: the last of each shard, until it has moved, is copied
-   * anew or has another owner. Servers of earlier versions do not say.
+   * anew or has another owner.
    */
-  readonly moveErrors?: readonly MoveError[];
+  readonly moveErrors: readonly MoveError[];
   /** Owners that were replaced unplanned, newest first: as the server knows them that has run for longest. */
-  readonly failovers?: readonly FailoverStatus[];
+  readonly failovers: readonly FailoverStatus[];
   /** Beside the default one, which has the shards before theirs; absent where there are none. */
   readonly tenants?: readonly { readonly name: string; readonly firstShard: number; readonly shards: number }[];
   /** The default tenant's first; absent in clusters whose metadata has no copies. */
@@ -225,7 +225,7 @@ export function clusterStatus(
   about: Pick<ClusterStatus, 'term' | 'answeredBy' | 'leader'>,
 ): ClusterStatus {
   const announced = state.servers.filter((s) => s.raftId === 0).map((s) => s.id);
-  const movedVotes = [...nodes.values()].flatMap((node) => node.movedVotes ?? []);
+  const movedVotes = [...nodes.values()].flatMap((node) => node.movedVotes);
   const members = [...new Set([...ids, ...announced])].sort().map((id): MemberStatus => {
     const member = state.members.get(id);
     const server = state.servers.find((s) => s.id === id);
@@ -287,7 +287,7 @@ export function clusterStatus(
             memory: memoryParts(own),
             pages: pageParts(own),
             retiredBytes: own.retiredBytes,
-            ...(own.heldBytes === undefined ? {} : { heldBytes: own.heldBytes }),
+            heldBytes: own.heldBytes,
             memoryLimitBytes: own.memoryBytes,
           }),
       ...(copies === undefined ? {} : { copies }),
@@ -318,7 +318,7 @@ export function clusterStatus(
 /** One of a shard: of two servers the one that knows of it last. */
 function moveErrorsOf(state: MetadataState, nodes: ReadonlyMap<string, NodeStatus>): MoveError[] {
   const last = new Map<number, MoveError>();
-  for (const trouble of [...nodes.values()].flatMap((node) => node.moveErrors ?? [])) {
+  for (const trouble of [...nodes.values()].flatMap((node) => node.moveErrors)) {
     const known = last.get(trouble.shard);
     if (state.shards[trouble.shard]?.owner === trouble.from && (known === undefined || trouble.agoMs < known.agoMs))
       last.set(trouble.shard, trouble);
@@ -363,21 +363,21 @@ export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
     clients: uint(),
     frontStalledMs: maybe(uint()),
     leaseHeld: maybe(boolean),
-    moveErrors: maybe(checkMoveErrors),
-    heldBack: maybe(list(checkHeldBack, SHARDS_MAX)),
-    fullCopies: maybe(list(shardNumber, SHARDS_MAX)),
+    moveErrors: checkMoveErrors,
+    heldBack: list(checkHeldBack, SHARDS_MAX),
+    fullCopies: list(shardNumber, SHARDS_MAX),
     values: maybe(checkValuesStatus),
-    failovers: maybe(list(checkFailover, MEMBERS_MAX * MEMBERS_MAX)),
-    group: maybe(checkGroup),
+    failovers: list(checkFailover, MEMBERS_MAX * MEMBERS_MAX),
+    group: checkGroup,
     leaseLeftMs: maybe(uint()),
     certificateEndsMs: maybe(uint()),
-    movedVotes: maybe(list(record<{ from: string; to: string }>({ from: text(63), to: text(63) }), MEMBERS_MAX)),
+    movedVotes: list(record<{ from: string; to: string }>({ from: text(63), to: text(63) }), MEMBERS_MAX),
   })(value, at);
   const dataPlane = (value as { readonly dataPlane?: unknown }).dataPlane;
-  return dataPlane === undefined || dataPlane === null ? known : { ...known, dataPlane: checkStats(dataPlane) };
+  return dataPlane === undefined || dataPlane === null ? known : { ...known, dataPlane: checkStats(dataPlane, at) };
 };
 
-function checkStats(value: unknown): DataPlaneStats {
+function checkStats(value: unknown, at: string): DataPlaneStats {
   const { pages, descriptorsMissed, tenants, workers, shards } = value as {
     readonly pages?: unknown;
     readonly descriptorsMissed?: unknown;
@@ -385,11 +385,10 @@ function checkStats(value: unknown): DataPlaneStats {
     readonly workers?: unknown;
     readonly shards?: unknown;
   };
-  const kind = (['small', 'transparent', 'reserved'] as const).find((one) => one === pages);
   return {
-    ...(kind === undefined ? {} : { pages: kind }),
-    ...(typeof descriptorsMissed === 'number' ? { descriptorsMissed } : {}),
-    ...(Array.isArray(tenants) ? { tenants: tenants as NonNullable<DataPlaneStats['tenants']> } : {}),
+    pages: oneOf('small', 'transparent', 'reserved')(pages, at),
+    descriptorsMissed: uint()(descriptorsMissed, at),
+    tenants: (Array.isArray(tenants) ? tenants : []) as DataPlaneStats['tenants'],
     workers: (Array.isArray(workers) ? workers : []) as DataPlaneStats['workers'],
     shards: (Array.isArray(shards) ? shards : []) as DataPlaneStats['shards'],
   };

@@ -23,7 +23,7 @@ for (const provider of providers) {
     let misses = 0;
     let reported = (await workerOf(plane)).reported;
     // An idle client asks for no lease: GETs go on until those of the beginning were reported.
-    while ((reported?.hits ?? 0) < 100 || (reported?.misses ?? 0) < 10) {
+    while (reported.hits < 100 || reported.misses < 10) {
       t.is((await client.get('there')).status, 'OK');
       hits += 1;
       if (hits % 10 === 0) {
@@ -36,9 +36,9 @@ for (const provider of providers) {
     const { reads, readBytes, getHits, getMisses } = client.native.stats();
     t.is(getHits, hits);
     t.is(getMisses, misses);
-    t.true((reported?.hits ?? 0) <= hits && (reported?.misses ?? 0) <= misses);
-    t.true((reported?.reads ?? 0) > 0 && (reported?.reads ?? 0) <= reads);
-    t.true((reported?.readBytes ?? 0) > 0 && (reported?.readBytes ?? 0) <= readBytes);
+    t.true(reported.hits <= hits && reported.misses <= misses);
+    t.true(reported.reads > 0 && reported.reads <= reads);
+    t.true(reported.readBytes > 0 && reported.readBytes <= readBytes);
     client.close();
     await plane.close();
   });
@@ -50,7 +50,7 @@ for (const provider of providers) {
     t.deepEqual((await workerOf(plane)).clientsOver, { [provider]: 1 });
     client.close();
     let over = (await workerOf(plane)).clientsOver;
-    while (Object.keys(over ?? {}).length > 0) over = (await workerOf(plane)).clientsOver;
+    while (Object.keys(over).length > 0) over = (await workerOf(plane)).clientsOver;
     t.deepEqual(over, {});
     await plane.close();
   });
@@ -64,7 +64,7 @@ test('refused requests are counted by operation and error; latencies by size', a
   const { refusedOf, refused, latencyNs } = await workerOf(plane);
   t.deepEqual(refusedOf, { increment: { ERR_NOT_INTEGER: 1 } });
   t.is(refused.ERR_NOT_INTEGER, 1);
-  const { count, sum = 0, below = [], max } = latencyNs.put;
+  const { count, sum, below, max } = latencyNs.put;
   t.is(count, 1);
   t.is(sum, max);
   t.is(below.length, 25);

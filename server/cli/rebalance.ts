@@ -43,7 +43,7 @@ export async function moveOne(
     if (now === undefined || !(onItsWay(now, shard, to) || ownerOf(now, shard) === to)) throw error;
   }
   const moveErrors = ({ moveErrors }: ClusterStatus): readonly MoveError[] =>
-    (moveErrors ?? []).filter((one) => one.shard === shard && one.to === to);
+    moveErrors.filter((one) => one.shard === shard && one.to === to);
   const inTheWay = (status: ClusterStatus): string[] =>
     moveErrors(status)
       .filter((one) => !one.calledOff)

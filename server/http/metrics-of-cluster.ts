@@ -3,7 +3,7 @@ import type { ClusterStatus, MemberStatus, NodeStatus } from '../status.js';
 import { counter, gauge, one, type Metric, type Seen } from './metric-row.js';
 
 const voters = ({ members }: ClusterStatus): MemberStatus[] => members.filter(({ role }) => role === 'voter');
-const peers = ({ group }: NodeStatus): NonNullable<NodeStatus['group']>['peers'] => group?.peers ?? [];
+const peers = ({ group }: NodeStatus): NodeStatus['group']['peers'] => group.peers;
 const isUp = ({ node }: Seen, id: string): boolean => peers(node).some((peer) => peer.id === id && peer.connected);
 
 export const OF_CLUSTER: readonly Metric[] = [
@@ -21,12 +21,12 @@ export const OF_CLUSTER: readonly Metric[] = [
     one(status.leader === node.id),
   ),
   counter('farkv_raft_leader_changes_total', 'Leaders of the metadata group that this server has seen', ({ node }) =>
-    one(node.group?.leaderChanges),
+    one(node.group.leaderChanges),
   ),
   counter(
     'farkv_raft_proposals_failed_total',
     'Changes of the metadata that this server asked for, and that the group did not take in time',
-    ({ node }) => one(node.group?.failedProposals),
+    ({ node }) => one(node.group.failedProposals),
   ),
   gauge('farkv_raft_term', 'Term of the metadata group', ({ node }) => one(node.term)),
   gauge('farkv_raft_commit_index', 'Last entry that is committed', ({ node }) => one(node.commitIndex)),
@@ -80,12 +80,12 @@ export const OF_CLUSTER: readonly Metric[] = [
   ),
   gauge('farkv_moves', 'Moves of shards under way, in the cluster', ({ status }) => one(status.moves.length)),
   gauge('farkv_move_errors', 'Shards of this server whose move is delayed or was cancelled', ({ status, node }) =>
-    one((status.moveErrors ?? []).filter(({ from }) => from === node.id).length),
+    one(status.moveErrors.filter(({ from }) => from === node.id).length),
   ),
   counter(
     'farkv_failovers_total',
     'Shards of the cluster whose owner was replaced unplanned, as this server has seen it',
-    ({ node }) => one(node.group?.failedOver),
+    ({ node }) => one(node.group.failedOver),
   ),
   gauge(
     'farkv_certificate_expiry_timestamp_seconds',

@@ -59,7 +59,7 @@ export const OF_DATA: readonly Metric[] = [
     ({ workers }) =>
       named(
         'reason',
-        workers.flatMap(({ refusedOf = {} }) => CHANGES.map((op) => refusedOf[op] ?? {})),
+        workers.flatMap(({ refusedOf }) => CHANGES.map((op) => refusedOf[op] ?? {})),
       ),
     ['reason'],
   ),
@@ -127,7 +127,7 @@ export const OF_DATA: readonly Metric[] = [
     (seen) =>
       transports(seen).map((transport) => ({
         labels: { transport },
-        value: sum(seen.workers, ({ clientsOver }) => clientsOver?.[transport]),
+        value: sum(seen.workers, ({ clientsOver }) => clientsOver[transport]),
       })),
     ['transport'],
   ),

@@ -51,7 +51,7 @@ export const OF_SHARDS: readonly Metric[] = [
   gauge(
     'farkv_copies_held_back',
     'Copies that were late too often, and that this server does not wait for',
-    ({ node }) => one(node.heldBack?.length ?? 0),
+    ({ node }) => one(node.heldBack.length),
   ),
   gauge(
     'farkv_entries',

@@ -26,6 +26,14 @@ import { LayoutTeller } from './layout-teller.js';
 import { MoveErrors, type MoveError } from './move-errors.js';
 import { Notes } from './notes.js';
 
+/** What is in the way of a server's shards. */
+export interface Troubles {
+  readonly moveErrors: readonly MoveError[];
+  readonly heldBack: readonly HeldBack[];
+  readonly fullCopies: readonly number[];
+}
+export const NO_TROUBLES: Troubles = { moveErrors: [], heldBack: [], fullCopies: [] };
+
 export interface ShardDriverOptions {
   readonly memberId: string;
   /** Of this start of the server, hex. */
@@ -192,11 +200,7 @@ export class ShardDriver {
   }
 
   /** For `farkv status`. */
-  get troubles(): {
-    readonly moveErrors: readonly MoveError[];
-    readonly heldBack: readonly HeldBack[];
-    readonly fullCopies: readonly number[];
-  } {
+  get troubles(): Troubles {
     const { heldBack, fullCopies } = this.#shards;
     return { moveErrors: this.moveErrors, heldBack, fullCopies };
   }

@@ -55,7 +55,11 @@ test('nobody passes the fence while another still waits for it, nor when that on
   const answers: ((error?: Error) => void)[] = [];
   world.dataPlane.stats = () =>
     new Promise((resolve, reject) =>
-      answers.push((error) => (error === undefined ? resolve({ workers: [], shards: [] }) : reject(error))),
+      answers.push((error) =>
+        error === undefined
+          ? resolve({ pages: 'small', descriptorsMissed: 0, tenants: [], workers: [], shards: [] })
+          : reject(error),
+      ),
     );
   world.apply({ t: 'shards-taken', id: 's1', incarnation: incarnation(1), shards: [{ shard: 1, epoch: 1, to: 's2' }] });
   const passed: string[] = [];

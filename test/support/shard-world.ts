@@ -130,7 +130,7 @@ export class FakeDataPlane implements Pick<
 
   stats(): Promise<DataPlaneStats> {
     this.events.push('stats');
-    return Promise.resolve({ workers: [], shards: [] });
+    return Promise.resolve({ pages: 'small', descriptorsMissed: 0, tenants: [], workers: [], shards: [] });
   }
 
   sealShard(shard: number, copy: bigint): Promise<void> {

@@ -316,6 +316,7 @@ void recover_section(recovered_copy *c, const wal_section *x, const uint8_t *rec
 
 void recover_end(recovered_copy *c) {
     if (c->why[0]) return;
+    bool cut_off = c->value.under_way;
     drop_value(c);
     backup *b = c->s->copy;
     worker *w = c->w;
@@ -336,6 +337,8 @@ void recover_end(recovered_copy *c) {
     if (b->place.epoch > s->epoch) table_set_epoch(s->table, b->place.epoch);
     s->epoch = b->place.epoch;
     s->logging.appended = b->place.prepared;
+    /* Else what comes next would be read as more of that value. */
+    if (cut_off) durable_begins(s); /* mutation: recovery/cut-off-value-goes-on */
     s->snapshot.made = c->head.epoch > 0;
     s->snapshot.has = (snapshot_mark){ .epoch = c->head.epoch, .committed = c->head.committed };
     s->tick_ns = w->now_ns;

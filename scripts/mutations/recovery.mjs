@@ -9,6 +9,7 @@ const served = by('dataplane_snapshot');
 export const mutations = rows('recovery', {
   'retry-of-an-earlier-life': [never(), recovery('a_copy_of_a_later_life_knows_nothing_of_earlier_ones')],
   'record-replaces-later': [never(), COMES_BACK],
+  'cut-off-value-goes-on': [never(), COMES_BACK],
   'cut-off-stays': [drop(), COMES_BACK],
   'cuts-off-snapshot': [drop(), COMES_BACK],
   'prepared-committed': [unwrap('min_u64', 1), COMES_BACK],

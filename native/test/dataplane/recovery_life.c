@@ -143,7 +143,7 @@ bool rec_up(char why[256]) {
                              .instance = INSTANCE,
                              .file_bytes = LOG_FILE,
                              .buffer_bytes = LOG_BUFFER,
-                             .snapshot_bytes = 200 << 10,
+                             .snapshot_bytes = LOG_FILE,
                              .snapshot_bytes_per_s = recovery_rate,
                              .chunk_bytes = ITEM_CHUNK_MIN,
                              .shard_memory_bytes = recovery_memory,
@@ -181,7 +181,8 @@ void rec_check(const dataplane_recovered *r) {
     rec.counts->from_snapshots += s->snapshot.made;
 }
 
-/* The copy goes on with all that it has, in a next epoch, whose owner has no more. */
+/* The copy goes on with all that it has, behind an owner that has no more: in a next epoch, or in the same one, if it
+ * comes back soon. What that owner had behind it comes again, or other records do. */
 static void goes_on(const dataplane_recovered *r) {
     truth *t = &rec.shard[r->shard];
     if (r->epoch != t->epoch) {
@@ -189,7 +190,10 @@ static void goes_on(const dataplane_recovered *r) {
         t->acked = 0;
     }
     line_of(t)->last = r->prepared;
-    rec_next_epoch(r->shard, r->prepared);
+    if (r->epoch == t->epoch && any(2))
+        rec_same_epoch(r->shard);
+    else
+        rec_next_epoch(r->shard, r->prepared);
 }
 
 static bool start(void) {

@@ -10,7 +10,8 @@
 #include "../log/memory_disk.h"
 
 typedef struct recovery_counts {
-    uint64_t lives, cuts, starts_cut, copies, snapshots, from_snapshots, trims, large, epochs, closed, bare;
+    uint64_t lives, cuts, starts_cut, copies, snapshots, from_snapshots, trims, large, epochs, same_epochs, closed,
+        bare;
 } recovery_counts;
 
 /* One life with several starts; its disk goes off in the n-th operation after a start, n below `most`. */

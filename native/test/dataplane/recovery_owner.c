@@ -173,6 +173,10 @@ void rec_commit(uint32_t i) {
     if (any(2)) backup_hears(shard_at(i)->copy, t->epoch, t->committed);
 }
 
+static void take_over(uint32_t i, uint64_t last) {
+    const fkv_peer_takeover x = { .op = FKV_PEER_TAKEOVER, .shard = i, .epoch = rec.shard[i].epoch, .last = last };
+    CHECK_EQ(backup_led(shard_at(i)->copy, &x), BACKUP_TOOK);
+}
 void rec_next_epoch(uint32_t i, uint64_t last) {
     truth *t = &rec.shard[i];
     const line *before = line_of(t);
@@ -182,7 +186,10 @@ void rec_next_epoch(uint32_t i, uint64_t last) {
     memcpy(l->at, before->at, (last + 1) * sizeof *l->at);
     t->epoch++;
     t->acked = 0;
-    const fkv_peer_takeover x = { .op = FKV_PEER_TAKEOVER, .shard = i, .epoch = t->epoch, .last = last };
-    CHECK_EQ(backup_led(shard_at(i)->copy, &x), BACKUP_TOOK);
+    take_over(i, last);
     rec.counts->epochs++;
+}
+void rec_same_epoch(uint32_t i) {
+    take_over(i, line_of(&rec.shard[i])->last);
+    rec.counts->same_epochs++;
 }

@@ -63,6 +63,7 @@ void rec_send(uint32_t i); /* one record, if there is one to send */
 void rec_hear(uint32_t i); /* an acknowledgement */
 void rec_commit(uint32_t i);
 void rec_next_epoch(uint32_t i, uint64_t last);
+void rec_same_epoch(uint32_t i); /* its owner connects again, and has what the copy has */
 void rec_check_copy(uint32_t i, const line *l);
 
 /* recovery_life.c: turns, copies that come and go, starts and ends. */

@@ -16,7 +16,7 @@ TEST(copies_come_back_as_they_were_after_cuts_in_any_operation) {
         check_replays(seed);
         recovery_live(seed + n * 0x9e3779b97f4a7c15u, n % 3 ? 60 : 400, &c);
     }
-    CHECK(c.copies > 200 && c.from_snapshots > 40 && c.large > 40 && c.epochs > 200);
+    CHECK(c.copies > 200 && c.from_snapshots > 40 && c.large > 40 && c.epochs > 200 && c.same_epochs > 100);
     CHECK(c.starts_cut > 8 && c.trims > 8);
 }
 

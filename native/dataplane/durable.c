@@ -89,7 +89,6 @@ static bool append(worker_log *g, shard *s, uint64_t first, uint32_t count, cons
     if (!wal_append(&g->wal, &x, bytes)) return false;
     if (g->gathers_ns == 0) g->gathers_ns = g->w->now_ns;
     if (!answers_early(s)) g->urgent = true;
-    snapshots_logged(&g->snapshots, (uint32_t)sizeof x + n);
     return true;
 }
 

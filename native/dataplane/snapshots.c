@@ -10,8 +10,6 @@
 
 static const uint64_t MS = 1000000, STEP_NS = 250000, LOOK_NS = 20000000, RETRY_NS = 60000000000;
 
-enum { LOOKS = 16 }; /* at the log, while it grows by as much as may be */
-
 static snapshots *of_worker(const worker *w) { return &w->log->snapshots; }
 
 static void answer(fkv_list *commands, fkv_status status) {
@@ -130,7 +128,7 @@ static void want_oldest(void *arg, const wal_reach *r) {
 static void look_at_log(snapshots *x) {
     const wal *g = &x->w->log->wal;
     uint64_t kept = wal_kept_bytes(g), live = 0;
-    x->logged = 0;
+    x->files = wal_kept_files(g);
     for (const fkv_list *l = x->w->shards.next; l != &x->w->shards; l = l->next) {
         table_stats t;
         if (!LIST_OF(l, const shard, of_worker)->durable) continue;
@@ -141,8 +139,6 @@ static void look_at_log(snapshots *x) {
     wal_may_keep(&x->w->log->wal, most);
     if (kept > most) wal_oldest(g, want_oldest, x->w);
 }
-
-void snapshots_logged(snapshots *x, uint32_t bytes) { x->logged += bytes; }
 
 void snapshots_ask(job *j) {
     command *c = (command *)j;
@@ -205,7 +201,7 @@ void snapshots_step(snapshots *x) {
         wal_trim(&x->w->log->wal, is_covered, x->w);
         look_at_log(x);
     }
-    if (x->logged > x->w->d->c.log.snapshot_bytes / LOOKS) look_at_log(x);
+    if (x->files != wal_kept_files(&x->w->log->wal)) look_at_log(x);
     if (x->w->now_ns < x->next_ns) return;
     if (x->walks)
         go_on(x);

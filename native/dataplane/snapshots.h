@@ -13,7 +13,7 @@ typedef struct snapshots {
     bool open;       /* of writer */
     bool trims;      /* more of the log may be given back than at the last step */
     fkv_list wanted; /* shards, in order */
-    uint64_t logged; /* bytes since it was looked whether the log is too long */
+    uint32_t files;  /* of the log, when it was last looked whether that is too long */
     shard *of;       /* whose is under way; NULL: none, or it is being dropped */
     bool walks;      /* and not all of it was given */
     bool holds;      /* all was given, and `foot` waits until the log has on the disk what it names */
@@ -27,8 +27,6 @@ int snapshots_open(snapshots *x, worker *w);
 void snapshots_stop(snapshots *x);
 void snapshots_free(snapshots *x);
 
-/* So many bytes were appended to the log. */
-void snapshots_logged(snapshots *x, uint32_t bytes);
 /* Job of a command: one is made that begins from now on. */
 void snapshots_ask(job *j);
 /* One is made of what the copy was made from, as soon as its epoch has begun. */

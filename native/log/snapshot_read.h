@@ -1,6 +1,6 @@
 /* snapshot_read.h: finds the snapshots of a directory, and reads one as a stop of the server, or of the power, left it.
  *
- * Not for: what items mean (the caller), nor for writing. Blocks; uses SNAPSHOT_CHUNK_MAX of memory. */
+ * Not for: what items mean (the caller), nor for writing. Blocks; uses four times SNAPSHOT_CHUNK_MAX of memory. */
 #ifndef FARKV_LOG_SNAPSHOT_READ_H
 #define FARKV_LOG_SNAPSHOT_READ_H
 #include "replay.h"

@@ -118,6 +118,8 @@ static inline bool wal_holds_back(const wal *w) { return w->holds_back; }
 void wal_may_keep(wal *w, uint64_t bytes);
 /* Bytes of the files that are kept, whole: what they take of the disk, and what a start reads. */
 uint64_t wal_kept_bytes(const wal *w);
+/* How many those are. */
+static inline uint32_t wal_kept_files(const wal *w) { return w->keeps; }
 /* Files without records that the log may go on in. */
 static inline uint32_t wal_free_files(const wal *w) { return w->aheads + w->spares; }
 /* What holds up wal_trim first: all that the oldest file holds. */

@@ -175,6 +175,21 @@ TEST(a_snapshot_is_made_when_the_log_is_too_long) {
     disks_free(1);
 }
 
+/* A change that comes alone takes a block of the disk, however small it is. */
+TEST(a_log_of_small_changes_is_no_longer) {
+    begin_snapshots();
+    snapshot_bytes = 4 * LOG_FILE;
+    up_alone();
+    for (look_at_log(); !kept.made && !kept.under_way; look_at_log()) {
+        CHECK(kept.bytes <= snapshot_bytes + LOG_FILE);
+        CHECK_EQ(raw_put(&c, key_at(0), "small", 5), FKV_OK);
+    }
+    UNTIL_LOG(kept.bytes <= snapshot_bytes && !kept.under_way);
+    raw_down(&c);
+    servers_down();
+    disks_free(1);
+}
+
 /* Each start goes on in a file of its own, of which a server that is killed again and again writes little. */
 TEST(a_log_stays_short_over_many_starts) {
     begin_snapshots();
@@ -386,6 +401,7 @@ int main(int argc, char **argv) {
     RUN(what_a_start_holds_back_of_the_log_is_given_back_with_the_next_batch);
     RUN(a_new_shard_is_on_the_disk_when_it_is_asked_for);
     RUN(a_snapshot_is_made_when_the_log_is_too_long);
+    RUN(a_log_of_small_changes_is_no_longer);
     RUN(a_log_stays_short_over_many_starts);
     RUN(no_snapshot_is_made_while_the_log_is_shorter_than_the_tables);
     RUN(a_shard_that_rests_does_not_hold_up_the_log);

@@ -92,6 +92,16 @@ test('the only copy is kept when it could not be read', (t) => {
   t.is(log.owner, undefined);
 });
 
+test('a copy that could not be read is thrown away when the metadata has it no more', (t) => {
+  const log = new CopyLog({ level: 'durable', replicas: 1 }, 1);
+  const rig = new Back(log, 's1', false);
+  const { id = '' } = log.copy('s1')!;
+  rig.joins();
+  log.do({ t: 'shard-reset', ...log.name, to: 's1', lost: [id] });
+  t.true(rig.see().includes('discard'));
+  t.false(rig.see().includes('discard'), 'once');
+});
+
 test('a copy that is back gives its owner time to come', (t) => {
   const rig = backup();
   const { id } = rig.log.copy(rig.id)!;

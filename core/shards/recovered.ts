@@ -5,6 +5,7 @@
  */
 import { RECOVER_MS } from '../metadata/copy-policy.js';
 import { comeBack, discardBackup } from './backup.js';
+import type { Copy } from '../metadata/state.js';
 import type { Common } from './common.js';
 import { newBackup, type Backup } from './life.js';
 
@@ -22,15 +23,23 @@ export interface Found {
   readonly memoryBytes: number;
 }
 
-/** When the metadata has this start. `begin` is given the life of what is open. */
+const entryOf = ({ metadata, memberId }: Common, { shard, copy }: Found): Copy | undefined =>
+  metadata.copySets?.[shard]?.copies.find((one) => one.member === memberId && one.id === copy);
+
+/**
+ * Whether a copy that is not whole stays as it is, with all of the log that it needs: the metadata names it while there
+ * is no other, and a later start may be able to read it. Else it is thrown away.
+ */
+export function keepsUnread(c: Common, found: Found): boolean {
+  if (entryOf(c, found) !== undefined) return true; // mutation: recovered/unread-discarded
+  c.act({ do: 'discard', shard: found.shard, copy: found.copy });
+  return false;
+}
+
+/** Of a whole one, when the metadata has this start. `begin` is given the life of what is open. */
 export function takeUp(c: Common, found: Found, begin: (life: Backup) => void): void {
-  const { shard, copy, worker, whole, epoch, memoryBytes } = found;
-  const entry = c.metadata.copySets?.[shard]?.copies.find((one) => one.member === c.memberId && one.id === copy);
-  if (!whole) {
-    // The only copy is kept as it is: a later start may be able to read it.
-    if (entry === undefined) c.act({ do: 'discard', shard, copy }); // mutation: recovered/unread-discarded
-    return;
-  }
+  const { shard, copy, worker, epoch, memoryBytes } = found;
+  const entry = entryOf(c, found);
   const life = newBackup(shard, worker, memoryBytes);
   Object.assign(life, { epoch, incarnation: copy, named: true, patienceMs: RECOVER_MS });
   begin(life);

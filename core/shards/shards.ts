@@ -26,7 +26,7 @@ import {
   type Orphan,
 } from './life.js';
 import { MissingCopies } from './missing-copies.js';
-import { takeUp, type Found } from './recovered.js';
+import { keepsUnread, takeUp, type Found } from './recovered.js';
 import { fullCopiesOf, heirsOf, heldBackOf, isSettled, leftOf, stayingOf } from './report.js';
 import { ShortLeases } from './short-leases.js';
 
@@ -82,6 +82,7 @@ export class Shards implements Common {
   readonly #heirs = new Heirs((action, heir) => this.#ask(action, { heir }));
   readonly #changed = new ChangedShards();
   readonly #found: Found[];
+  #unread: Found[];
   readonly leases: ShortLeases<Life>;
   #actions: Action[] = [];
   #ticket = 0;
@@ -95,7 +96,9 @@ export class Shards implements Common {
 
   constructor(options: ShardsOptions) {
     this.#options = options;
-    this.#found = [...(options.found ?? [])];
+    const found = options.found ?? [];
+    this.#found = found.filter(({ whole }) => whole);
+    this.#unread = found.filter(({ whole }) => !whole);
     this.leases = new ShortLeases<Life>({
       leaseMs: options.leaseMs,
       act: (action) => this.act(action),
@@ -370,6 +373,7 @@ export class Shards implements Common {
     }
     if (!isNamed(this)) return; // mutation: shards/opened-unnamed
     for (const one of this.#found.splice(0)) takeUp(this, one, (life) => this.#lives.set(life.shard, life));
+    this.#unread = this.#unread.filter((one) => keepsUnread(this, one));
     for (const move of this.#metadata.moves) this.#comes(move);
     const fresh = changed.filter((s) => s.owner === this.memberId && !this.#lives.has(s.shard));
     if (fresh.length > 0) this.#openAll(fresh);

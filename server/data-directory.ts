@@ -13,17 +13,7 @@
  *
  * The directory and its files are for their owner only (0700, 0600): the log holds the cluster's secrets.
  */
-import {
-  closeSync,
-  constants,
-  fsyncSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, constants, fsyncSync, mkdtempSync, readdirSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { FarkvError } from '../core/errors.js';
@@ -33,7 +23,7 @@ import { boolean, hex128, hex64, list, literal, maybe, record, uint, type Check 
 import { makeDirectory, privateTemporaryDirectory } from '../net/private-directory.js';
 import { openRegular, readRegular } from '../net/regular-file.js';
 import type { Peer } from './config/settings.js';
-import { ownFile } from './own-file.js';
+import { ownFile, syncDirectory } from './own-file.js';
 
 /** A server as others find it. */
 export interface KnownServer {
@@ -240,7 +230,7 @@ export class DataDirectory {
   /** Every lease has run out: the next start need not wait. */
   clearServing(): void {
     rmSync(join(this.path, 'serving.json'), { force: true });
-    this.#sync();
+    syncDirectory(this.path);
   }
 
   /** Gives the lock back; removes a temporary directory. */
@@ -287,16 +277,7 @@ export class DataDirectory {
       closeSync(fd);
     }
     renameSync(temporary, join(this.path, name));
-    this.#sync();
-  }
-
-  #sync(): void {
-    const fd = openSync(this.path, 'r');
-    try {
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
+    syncDirectory(this.path);
   }
 }
 

@@ -4,7 +4,8 @@
  * says so with its join, and the metadata marks the copies that it brings back (docs/early-answers.md).
  */
 import { closeSync, existsSync, fsyncSync, openSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
+import { syncDirectory } from './own-file.js';
 
 export class EarlyMark {
   /** An earlier run did not end in order. */
@@ -13,7 +14,7 @@ export class EarlyMark {
   /** The metadata knows of all that `found` is about. */
   #isTold: boolean;
 
-  /** @param directory - values/, which is there. */
+  /** @param directory - values/, which is there, and whose name is on the disk. */
   constructor(directory: string) {
     this.#directory = directory;
     this.found = existsSync(this.#path);
@@ -33,8 +34,7 @@ export class EarlyMark {
     } finally {
       closeSync(fd);
     }
-    // Its name, and that of the directory.
-    for (const path of [this.#directory, dirname(this.#directory)]) syncDirectory(path);
+    syncDirectory(this.#directory);
   }
 
   /**
@@ -55,14 +55,5 @@ export class EarlyMark {
   /** Should it come back after a loss of power, copies are marked in vain. */
   #remove(): void {
     rmSync(this.#path, { force: true });
-  }
-}
-
-function syncDirectory(path: string): void {
-  const fd = openSync(path, 'r');
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
   }
 }

@@ -21,6 +21,7 @@ import type { DataDirectory } from './data-directory.js';
 import { EarlyMark } from './early-mark.js';
 import { describeError, type Log } from './log.js';
 import type { Outcome } from './metadata/proposer.js';
+import { syncDirectory } from './own-file.js';
 import { ValuesWatch } from './values-watch.js';
 
 const PROGRESS_MS = 250;
@@ -80,6 +81,7 @@ export function valuesOf(
     );
   const path = join(directory.path, 'values');
   mkdirSync(path, { recursive: true, mode: 0o700 });
+  syncDirectory(directory.path);
   const recovers = (state.copySets ?? []).flatMap(({ copies }, shard) =>
     copies.flatMap((c) =>
       c.member === id && c.id !== undefined && policyOf(state, shard).level === 'durable'

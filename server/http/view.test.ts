@@ -41,6 +41,8 @@ const status = (put: number, more: { processId?: number; id?: string } = {}): Cl
       { shard: 1, owner: 's2', state: 'unreachable' },
     ],
     moves: [],
+    moveErrors: [],
+    failovers: [],
     tenants: [{ name: 'blue', firstShard: 1, shards: 1 }],
   }) as unknown as ClusterStatus;
 

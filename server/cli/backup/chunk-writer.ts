@@ -48,7 +48,7 @@ export class ChunkWriter {
     return writer;
   }
 
-  /** The entry's bytes may be used again once this has resolved. */
+  /** The entry's bytes must stay as they are until its chunk is written: `finish` at the latest. */
   async add(entries: readonly EntryRecord[]): Promise<void> {
     for (const entry of entries) {
       const head = makeEntryHead(entry);

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { chmod, mkdir, open, readdir, rename } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { FarkvError } from '../../../core/errors.js';
 import {
   hex128,
@@ -100,7 +100,7 @@ const sumOf = (manifest: unknown): number => crc32c(Buffer.from(JSON.stringify(m
 /** Makes the directory, for its owner alone. Throws ERR_CONFIG when there is something in it. */
 export async function prepareDirectory(directory: string): Promise<void> {
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    const first = await mkdir(directory, { recursive: true, mode: 0o700 });
     const found = await readdir(directory);
     if (found.length > 0)
       throw new FarkvError(
@@ -108,6 +108,7 @@ export async function prepareDirectory(directory: string): Promise<void> {
         `${directory} is not empty (${found[0] ?? ''}${found.length > 1 ? ', ...' : ''}): a backup goes to a new directory`,
       );
     await chmod(directory, 0o700); // mutation: backup/directory-mode
+    if (first !== undefined) await syncNames(resolve(directory), resolve(first));
   } catch (cause) {
     throw cause instanceof FarkvError ? cause : cannot('written', directory, cause);
   }
@@ -128,6 +129,12 @@ export async function writeManifest(directory: string, manifest: Manifest): Prom
   await syncDirectory(directory);
   await rename(temporary, join(directory, MANIFEST));
   await syncDirectory(directory);
+}
+
+/** Of directories that were made: `first` is the one above all others. */
+async function syncNames(directory: string, first: string): Promise<void> {
+  await syncDirectory(dirname(directory));
+  if (directory !== first) await syncNames(dirname(directory), first);
 }
 
 async function syncDirectory(path: string): Promise<void> {

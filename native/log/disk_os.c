@@ -21,6 +21,10 @@ static int regular(int file) {
     return e != 0 ? e : file;
 }
 
+/* After a sync that failed, the page cache may have what the disk has not, and take it for written. It is not to be found
+ * there by the next start. */
+static void drop_clean_pages(int file) { posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED); }
+
 /* O_NONBLOCK: to open a pipe would wait for its other end. Of a file it changes nothing. A file system without O_DIRECT
  * may have made the file before it says so. */
 static int os_open(disk *d, const char *name, disk_mode mode) {
@@ -29,7 +33,10 @@ static int os_open(disk *d, const char *name, disk_mode mode) {
     int how = (mode == DISK_READ ? O_RDONLY : O_WRONLY) | O_CLOEXEC | O_NONBLOCK;
     int create = mode == DISK_CREATE ? O_CREAT : 0;
     int file = openat(at, name, how | create | (create ? O_EXCL : 0) | O_DIRECT, 0600);
-    if (file < 0 && errno == EINVAL) file = openat(at, name, how | create, 0600);
+    if (file < 0 && errno == EINVAL) {
+        file = openat(at, name, how | create, 0600);
+        if (file >= 0 && mode == DISK_READ) drop_clean_pages(file);
+    }
     return regular(file);
 }
 static void os_close(disk *d, int file) {
@@ -47,7 +54,9 @@ static int os_size(disk *d, int file, uint64_t *bytes) {
  * past it, when it is asked to read or write and not before; then nothing was done. */
 static bool through_cache(int file) {
     int how = errno == EINVAL ? fcntl(file, F_GETFL) : -1;
-    return how >= 0 && (how & O_DIRECT) && fcntl(file, F_SETFL, how & ~O_DIRECT) == 0;
+    if (how < 0 || !(how & O_DIRECT) || fcntl(file, F_SETFL, how & ~O_DIRECT) != 0) return false;
+    if ((how & O_ACCMODE) == O_RDONLY) drop_clean_pages(file);
+    return true;
 }
 static int os_read(disk *d, int file, uint64_t at, void *to, uint32_t bytes) {
     (void)d;

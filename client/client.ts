@@ -1,6 +1,7 @@
 /** The Client that connect() gives: a Keyspace (keyspace.ts) that also has the connection. */
 import type { Cluster, Origin, Parts } from './cluster.js';
 import type { Family as MetricFamily } from '../core/exposition.js';
+import { toHex64 } from '../core/hex64.js';
 import type { NativeClient } from '../native/native-client.js';
 import type { Codec } from './codec.js';
 import { Keyspace } from './keyspace.js';
@@ -53,7 +54,7 @@ export class Client<In, Out = In> extends Keyspace<In, Out> {
       stats: () => client.#cluster.stats(),
       hashOf: (space, key) => {
         const hash = client.#native.hashOf(space, key);
-        return typeof hash === 'bigint' ? hash.toString(16).padStart(16, '0') : undefined;
+        return typeof hash === 'bigint' ? toHex64(hash) : undefined;
       },
       shardOf: (space, key) => client.#native.shardOf(space, key),
     });

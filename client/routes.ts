@@ -5,6 +5,7 @@
  * Owners are numbered here; a number is never used for another server, or for the same one after a restart. Invariant:
  * #numbers has an entry for each owner of the last map and no other.
  */
+import { fromHex64 } from '../core/hex64.js';
 import type { ClientMap } from '../core/protocol/messages.js';
 import type { Member, Region, Shard } from '../core/metadata/state.js';
 import type { ShardRange } from '../core/metadata/tenants.js';
@@ -123,7 +124,7 @@ export class Routes {
     const state = this.#states.get(owner) ?? new TransportState(member.id, worker, planned);
     state.plan = planned;
     states.set(owner, state);
-    return { owner, serverIncarnation: BigInt(`0x${member.incarnation}`), addresses: planned.addresses };
+    return { owner, serverIncarnation: fromHex64(member.incarnation), addresses: planned.addresses };
   }
 
   #route(shard: Shard, owner: number): ShardRoute {
@@ -133,7 +134,7 @@ export class Routes {
       shard: shard.shard,
       owner,
       epoch: shard.epoch,
-      incarnation: BigInt(`0x${shard.incarnation ?? '0'}`),
+      incarnation: fromHex64(shard.incarnation ?? '0'),
       layoutEpoch: shard.layoutEpoch,
       buckets: shard.buckets,
       regions: shard.regions.map(nativeRegion),

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { connect } from 'node:net';
 import { pair, standStill, withResolve } from '../test/support/ends.js';
-import { Deadline } from './deadline.js';
+import { Deadline, within } from './deadline.js';
 
 test('bytes that arrived while the process stood still are handled before the wait ends', async (t) => {
   const [dialed, accepted] = await pair(t);
@@ -53,4 +53,20 @@ test('a wait that brings nothing ends, and one that is over for good does not', 
   new Deadline(2, () => resolve(undefined));
   await promise;
   t.deepEqual(log, []);
+});
+
+test('a wait for a promise has its result, its failure, or nothing when the time was over before', async (t) => {
+  t.is(await within(Promise.resolve(7), 60_000), 7);
+  await t.throwsAsync(within(Promise.reject(new Error('in time')), 60_000), { message: 'in time' });
+  t.is(await within(new Promise<number>(() => undefined), 1), undefined);
+});
+
+test('what came in time, while the process stood still, is the result of a wait for a promise', async (t) => {
+  const [dialed, accepted] = await pair(t);
+  const { promise, resolve } = withResolve<string>();
+  dialed.on('data', () => resolve('data'));
+  const waited = within(promise, 5);
+  accepted.write('x');
+  standStill(20);
+  t.is(await waited, 'data');
 });

@@ -1,5 +1,5 @@
 /**
- * Deadline: the end of a wait for something that the network brings.
+ * Deadline: the end of a wait for something that the network brings. within: a wait for a promise, with such an end.
  *
  * Invariant: what arrived before the time was over is handled before the wait ends. A process may stand still until
  * then: its disk is slow, its machine is busy. In a turn of the event loop timers run first, then sockets are read,
@@ -27,5 +27,18 @@ export class Deadline {
   unref(): this {
     this.#timer.unref();
     return this;
+  }
+}
+
+/** The result of `what`, or undefined when the time was over before. Rejects if `what` does within the time. */
+export async function within<T>(what: Promise<T>, ms: number): Promise<T | undefined> {
+  let deadline: Deadline | undefined;
+  const over = new Promise<undefined>((resolve) => {
+    deadline = new Deadline(ms, () => resolve(undefined));
+  });
+  try {
+    return await Promise.race([what, over]);
+  } finally {
+    deadline?.clear();
   }
 }

@@ -1,4 +1,5 @@
 /** Lines of the log about clients' connections that the data plane ended. */
+import { toHex64 } from '../core/hex64.js';
 import { endText } from '../core/protocol/end-reason.js';
 import type { DataPlane } from '../native/data-plane.js';
 import { RateLimitedLog, type Log } from './log.js';
@@ -10,7 +11,7 @@ export function reportEnds(plane: Pick<DataPlane, 'onEnded'>, log: Log): void {
     log.warn(text, fields?.event === 'omitted' ? { ...fields, of: ENDED } : fields),
   );
   plane.onEnded = ({ client, worker, provider, why, requests }) => {
-    const id = client.toString(16).padStart(16, '0');
+    const id = toHex64(client);
     lines.say(
       `worker ${worker} ended the ${provider} connection of client ${id}: ${endText(why)}. ` +
         `${requests} of its requests were at this worker; farkv clients shows who it is`,

@@ -9,7 +9,8 @@
  */
 import { packageRoot } from '../native/runtime.js';
 
-export { startServer, type ServerHandle, type ServerOptions, type StartControl } from './start.js';
+export { startServer, type ServerHandle, type StartControl } from './start.js';
+export type { ServerOptions, TenantOptions } from './config/server-options.js';
 export { FarkvError, type ErrorCode } from '../core/errors.js';
 export type { FabricAddress, Provider } from '../core/metadata/state.js';
 export type { LogLevel } from './config/settings.js';

@@ -15,6 +15,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { FarkvError } from '../core/errors.js';
+import { toHex64 } from '../core/hex64.js';
 import { isWitness } from '../core/metadata/placement.js';
 import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
 import type { Found } from '../core/shards/index.js';
@@ -48,7 +49,7 @@ import { LatestWall } from './latest-wall.js';
 import { asFarkvError } from './native-errors.js';
 import { leaseWaitMs, waitForLeases } from './shards/lease-wait.js';
 import { leftLines, whetherStays } from './shards/leaving.js';
-import { hex64, NO_TROUBLES, ShardDriver } from './shards/driver.js';
+import { NO_TROUBLES, ShardDriver } from './shards/driver.js';
 import { probe } from './shards/probe.js';
 import { openDataPlane } from './open-data-plane.js';
 import type { ClusterStatus } from './status.js';
@@ -189,7 +190,7 @@ export class FarkvNode {
       settings: this.#settings,
       directory,
       native: this.#native,
-      incarnation: hex64(this.#incarnation),
+      incarnation: toHex64(this.#incarnation),
       log: this.#log,
       trust: tls === undefined ? undefined : serverTrust(tls, this.#log),
       fatal: (error) => this.#fail(error),
@@ -344,7 +345,7 @@ export class FarkvNode {
     const incarnation = state.members.get(id)?.incarnation;
     if (this.#joined && state.servers.find((s) => s.id === id)?.instance !== this.#instance) {
       void this.#removed(driver);
-    } else if (this.#joined && incarnation !== hex64(this.#incarnation)) {
+    } else if (this.#joined && incarnation !== toHex64(this.#incarnation)) {
       this.#fail(new FarkvError('ERR_CONFIG', `another server has joined as ${id}`));
     }
     this.#regions?.stateChanged();
@@ -403,7 +404,7 @@ export class FarkvNode {
   #leaseHolder(group: MetadataGroup): LeaseHolder {
     const { driver } = group;
     const keeper = (this.#lease = new LeaseHolder({
-      request: { incarnation: hex64(this.#incarnation), knows: driver.knownFormat },
+      request: { incarnation: toHex64(this.#incarnation), knows: driver.knownFormat },
       ask: (request, ms) => group.askLease(request, ms),
       applied: (index) => driver.whenApplied(index),
       fence: async () => await this.#regions?.fence(),
@@ -430,7 +431,7 @@ export class FarkvNode {
     if (dataPlane === undefined) throw new FarkvError('ERR_INTERNAL', 'the data plane is not running');
     const regions = new ShardDriver({
       memberId: id,
-      incarnation: hex64(this.#incarnation),
+      incarnation: toHex64(this.#incarnation),
       leaseMs,
       leaseOverMs: leaseWaitMs({ leaseMs, driftPpm }),
       memoryBytes,
@@ -476,7 +477,7 @@ export class FarkvNode {
     const options: JoinMembersOptions = {
       member: {
         id,
-        incarnation: hex64(this.#incarnation),
+        incarnation: toHex64(this.#incarnation),
         instance: directory.instance,
         ...ports,
         fabric,

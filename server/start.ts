@@ -6,95 +6,15 @@ import type { Worker } from 'node:worker_threads';
 import { readdirSync } from 'node:fs';
 import { FarkvError } from '../core/errors.js';
 import type { FabricAddress } from '../core/metadata/state.js';
-import type { Polling } from '../core/polling.js';
-import type { HugePages } from '../native/data-plane.js';
 import { startThread } from '../native/package.js';
 import { resolveListeners } from './config/listeners.js';
 import { loadSettings } from './config/load.js';
+import type { ServerOptions } from './config/server-options.js';
 import type { LogLevel } from './config/settings.js';
 import type { LogFields } from './log.js';
 import type { ReadyInfo } from './node.js';
 import type { ClusterStatus } from './status.js';
 import type { Failure, FromNode, Start, ToNode } from './thread-messages.js';
-
-/**
- * The options of `farkv server` in camelCase; `farkv server --help` says what each means, its default and its limits.
- * Sizes may be written `'64mb'`, times `'2s'`. Environment variables (FARKV_*) count where an option is not given,
- * unless `env` is {}.
- */
-export interface ServerOptions {
-  /** A YAML or JSON file with more options. */
-  readonly config?: string;
-  readonly id?: string;
-  /** Server ids to the addresses of their ports between servers; the same for every server of the cluster. */
-  readonly peers?: string | readonly string[] | Readonly<Record<string, string | readonly string[]>>;
-  /** Servers of a cluster that there is, for a server that comes to it. */
-  readonly join?: string | readonly string[];
-  readonly shards?: number;
-  /** Default: replicated with three servers or more. */
-  readonly level?: 'cache' | 'replicated' | 'durable';
-  /** When a durable server answers a change: 'always', or a time such as '50ms'. */
-  readonly sync?: string | number;
-  readonly voters?: number;
-  /** It votes, and keeps no values. */
-  readonly witness?: boolean;
-  readonly dataDir?: string;
-  readonly listen?: string | readonly string[];
-  readonly peerListen?: string | readonly string[];
-  readonly fabricListen?: string | readonly string[];
-  readonly httpListen?: string | readonly string[];
-  readonly rdmaDevice?: string;
-  readonly advertise?: string | readonly string[];
-  readonly transport?: string | readonly string[];
-  readonly strict?: boolean;
-  readonly memory?: number | string;
-  readonly hugePages?: HugePages;
-  /** Tokens by role: `token` is that of clients, who read and write. A file has one a line. */
-  /** A directory of token files, as `farkv secrets init` makes it. */
-  readonly secrets?: string;
-  readonly token?: string;
-  readonly tokenFile?: string;
-  readonly readerToken?: string;
-  readonly readerTokenFile?: string;
-  readonly operatorToken?: string;
-  readonly operatorTokenFile?: string;
-  readonly monitorToken?: string;
-  readonly monitorTokenFile?: string;
-  readonly peerToken?: string;
-  readonly peerTokenFile?: string;
-  /** By name; or as --tenants takes them. */
-  readonly tenants?:
-    | string
-    | readonly string[]
-    | Readonly<
-        Record<
-          string,
-          {
-            readonly shards: number;
-            readonly token?: string;
-            readonly tokenFile?: string;
-            readonly readerTokenFile?: string;
-            readonly maxClients?: number;
-          }
-        >
-      >;
-  readonly joinTokenFile?: string;
-  readonly tlsCert?: string;
-  readonly tlsKey?: string;
-  readonly tlsCa?: string;
-  readonly insecure?: boolean;
-  readonly dataPlaneThreads?: number;
-  readonly maxClients?: number;
-  readonly clientQuota?: number;
-  readonly maxConnections?: number;
-  readonly leaseMs?: number | string;
-  readonly drainMs?: number | string;
-  readonly ownerLeaseMs?: number | string;
-  readonly polling?: Polling;
-  readonly electionMs?: number | string;
-  readonly slowMs?: number | string;
-  readonly logLevel?: LogLevel;
-}
 
 export interface StartControl {
   /** Called with each line of the log; `fields`: for programs, of most lines. Default: nothing is written. */

@@ -1,6 +1,7 @@
 /**
  * The documents: how long the README and the map may be, how long a sentence of those that everybody reads, and that what
- * they link to and name exists. Not for: whether what they say is true.
+ * they link to and name exists, names of the protocol's rules (R-NAME, S-NAME) in code too. Not for: whether what they say
+ * is true.
  */
 import test from 'ava';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -16,6 +17,8 @@ const TOPICS = readdirSync(inRepository('docs'))
   .filter((name) => name.endsWith('.md'))
   .map((name) => `docs/${name}`);
 const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', ...FIGURES, 'test/rdma/README.md', ...TOPICS];
+/** Where invariants of the life of shards are stated; rules of replication are, in documents. */
+const INVARIANTS = 'core/shards/index.ts';
 const FOLDERS = [
   '.ci',
   'adapters',
@@ -134,5 +137,46 @@ test('the layers of the map are folders of the repository', (t) => {
   for (const [, , list = ''] of blocks) {
     for (const folder of list.split(/\s+/).filter((one) => one !== ''))
       t.true(existsSync(inRepository(folder)), folder);
+  }
+});
+
+/** The names of rules that a file states: an item of a document's list, or a line of the list of INVARIANTS. */
+function statedIn(path: string, text: string): string[] {
+  const pattern = path === INVARIANTS ? /^ \* {3}(S-[a-z]+): /gm : /^- \*\*(R-[a-z]+)\.\*\* /gm;
+  return path === INVARIANTS || path.endsWith('.md') ? Array.from(text.matchAll(pattern), ([, name = '']) => name) : [];
+}
+
+/** The names of rules that a text has, wherever it has them. */
+const rulesIn = (text: string): string[] => Array.from(text.matchAll(/(?<![\w-])[RS]-[a-z]+/g), ([name]) => name);
+
+/** Rules by number, across the lines of a comment. A file may number its own invariants, and mean these. */
+function numbered(text: string): string[] {
+  const words = text.replace(/\n\s*(?:\*|\/\/)?\s*(?!\d+\. )/g, ' ');
+  const isOwn = /invariants:\s*\*?\s*1\./i.test(text);
+  return Array.from(words.matchAll(/\b(?:rule|invariant)s? \d+/gi), ([found]) => found).filter(
+    (found) => !(isOwn && /^invariant/i.test(found)),
+  );
+}
+
+test('each rule has a name, is stated once, and is called by that name', (t) => {
+  t.deepEqual(numbered('## Rules\n1. By rules 2\n * and 3, and Invariant\n * 4.'), ['rules 2', 'Invariant 4']);
+  t.deepEqual(numbered(' * Invariants:\n * 1. One.\n */\nbool failed; /* invariant 1 */'), []);
+  const texts = [...DOCUMENTS, ...FOLDERS.flatMap(listed)]
+    .filter((path) => /\.(?:md|ts|mjs|c|h)$/.test(path) && !/(?:^|\/)(?:node_modules|dist|build)\//.test(path))
+    .filter((path, i, all) => all.indexOf(path) === i && path !== 'test/documents.test.ts')
+    .map((path) => [path, read(path)] as const);
+  const stated = texts.flatMap(([path, text]) => statedIn(path, text));
+  t.deepEqual(
+    stated.filter((name, i) => stated.indexOf(name) !== i),
+    [],
+  );
+  t.true(['R-commit', 'R-logged', 'S-epoch'].every((name) => stated.includes(name)));
+  for (const [path, text] of texts) {
+    t.deepEqual(
+      rulesIn(text).filter((name) => !stated.includes(name)),
+      [],
+      path,
+    );
+    t.deepEqual(numbered(text), [], path);
   }
 });

@@ -114,8 +114,8 @@ function isAlive({ leases, nowMs }: Look, id: string): boolean {
 
 /**
  * The copy that becomes the owner's: in sync before eligible; one that was never away before those that came back from
- * disks, and of these the longest log (rule 15); on servers that stay before others, in order of rank. None where a copy
- * that may have more is not back (mayLead).
+ * disks, and of these the longest log (R-longest); on servers that stay before others, in order of rank. None where a
+ * copy that may have more is not back (mayLead).
  */
 export function bestHeir(
   state: MetadataState,

@@ -96,8 +96,8 @@ function fits(copy: Copy, heir: Copy): boolean {
 
 /**
  * Whether a copy may go though it is not its owner who says so: who does not know what it has leaves as many in sync as
- * new changes need. Of a durable shard the owner alone knows what its own disk has, and says so (rule 34). A damaged one
- * is worth less than none where there is another.
+ * new changes need. Of a durable shard the owner alone knows what its own disk has, and says so (R-removal). A damaged
+ * one is worth less than none where there is another.
  */
 export function mayGo(
   { owner }: Pick<Shard, 'owner'>,

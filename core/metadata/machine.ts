@@ -6,6 +6,7 @@
  * their order, their reading, and that each takes effect once.
  */
 import { FarkvError } from '../errors.js';
+import { fromHex64, toHex64 } from '../hex64.js';
 import { fields, hex128, hex256, hex64, list, maybe, pattern, record, uint, type Check } from '../protocol/check.js';
 import { STATE_LIMITS } from '../protocol/limits.js';
 import { decodeValue, encodeValue } from '../protocol/value.js';
@@ -113,11 +114,7 @@ export class MetadataMachine {
     return encodeValue({
       format: state.formatVersion,
       state: checkSaved(state, 'state'),
-      proposers: [...this.#proposers].map(([proposer, w]) => ({
-        proposer,
-        top: w.top,
-        seen: w.seen.toString(16).padStart(16, '0'),
-      })),
+      proposers: [...this.#proposers].map(([proposer, w]) => ({ proposer, top: w.top, seen: toHex64(w.seen) })),
     });
   }
 
@@ -129,7 +126,7 @@ export class MetadataMachine {
     const { saved, proposers } = this.#read(bytes);
     this.#state = { ...saved, members: new Map(saved.members.map((m) => [m.id, m])) };
     this.#proposers.clear();
-    for (const p of proposers) this.#proposers.set(p.proposer, { top: p.top, seen: BigInt(`0x${p.seen}`) });
+    for (const p of proposers) this.#proposers.set(p.proposer, { top: p.top, seen: fromHex64(p.seen) });
   }
 
   /**

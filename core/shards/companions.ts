@@ -150,7 +150,7 @@ function removeSurplus(c: Common, life: Held, set: CopySet): void {
 
 /**
  * What was answered may be on no disk yet, but in this copy's memory: so it is to be on the owner's disk first, and
- * nothing else is answered in this config (rule 34).
+ * nothing else is answered in this config (R-removal).
  */
 function takeAway(
   c: Common,

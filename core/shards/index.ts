@@ -70,42 +70,43 @@
  *   over, shard-handover, step down; then it is a copy.
  *   Every config that was applied is told to the data plane (configure), the first before the shard is served.
  *
- * Invariants
- *    1. A shard is opened under an epoch that the metadata gave to this start of the server, or copied under the epoch
- *       behind its owner's. So versions never repeat.
- *    2. A shard is served only when the metadata has the regions of this very opening: readers find these and no
- *       others.
- *    3. A shard is served only when the leases of the last run are over: nobody reads an older value after a newer one.
- *    4. When the metadata has taken a shard, its `close` or `step down` is asked for in the same turn, whatever else is
- *       under way.
- *    5. A shard is sealed only for the copy that the metadata names, and takes changes again only when that move is no
- *       more. So a complete copy has every change that was ever acknowledged.
- *    6. A shard is paused only when its copy is complete, and `released` is proposed only when the pause is done: then
- *       nobody relies on it here.
- *    7. A paused shard is served again only when its copy is lost. `released` names the copy, so one that comes late is
- *       for no other.
- *    8. `copied` is proposed only after `finish`, under the name of this copy. No other copy has that name once it was
- *       proposed.
- *    9. A copy is used only when the metadata says that it is complete and the shard is given up for it by name. Any
- *       other end throws it away.
- *   10. A copied table is closed only when nothing of the copy is under way.
- *   11. A result counts only in the state that asked for it.
- *   12. A copy follows its owner only when the metadata has it by its name, and is thrown away only when the metadata
- *       does not have it by that name. So no copy is in sync that was thrown away. While nobody is there whom it could
- *       follow, one that joins is kept: it may be all that is left of the shard.
- *   13. A shard is led with the copy that the metadata names, and no other. One that comes with a copy which is not here
- *       is not opened: the metadata is told so (`copy-missing`).
- *   14. A copy is proposed in the config in which the data plane has promised to wait for it, and the data plane is told
- *       each config in the order in which it was applied.
- *   15. A copy is called whole, when it is removed, only by an owner that has served in this epoch or opened the shard
- *       empty.
- *   16. A copy that joins begins anew with each new owner: that one does not know it.
- *   17. A handover is proposed only when the data plane has done it, in an epoch in which the shard was served; its owner
- *       goes on only in a later config.
- *   18. A copy is required only by an owner that has served in this epoch: what is promoted after it does not wait for the
- *       leases of earlier owners, or of the last run. Or of a new shard, when those leases are over.
- *   19. A new shard, whose values are to survive its server, counts its own copy as one in sync just before it is served:
- *       when another server has one, or none came for a time. So what is lost before that was never there.
+ * Invariants, by name
+ *   S-epoch: A shard is opened under an epoch that the metadata gave to this start of the server, or copied under
+ *     the epoch behind its owner's. So versions never repeat.
+ *   S-regions: A shard is served only when the metadata has the regions of this very opening: readers find these and
+ *     no others.
+ *   S-leases: A shard is served only when the leases of the last run are over: nobody reads an older value after a
+ *     newer one.
+ *   S-closed: When the metadata has taken a shard, its `close` or `step down` is asked for in the same turn,
+ *     whatever else is under way.
+ *   S-sealed: A shard is sealed only for the copy that the metadata names, and takes changes again only when that
+ *     move is no more. So a complete copy has every change that was ever acknowledged.
+ *   S-paused: A shard is paused only when its copy is complete, and `released` is proposed only when the pause is
+ *     done: then nobody relies on it here.
+ *   S-released: A paused shard is served again only when its copy is lost. `released` names the copy, so one that
+ *     comes late is for no other.
+ *   S-copied: `copied` is proposed only after `finish`, under the name of this copy. No other copy has that name
+ *     once it was proposed.
+ *   S-given: A copy is used only when the metadata says that it is complete and the shard is given up for it by
+ *     name. Any other end throws it away.
+ *   S-idle: A copied table is closed only when nothing of the copy is under way.
+ *   S-result: A result counts only in the state that asked for it.
+ *   S-following: A copy follows its owner only when the metadata has it by its name, and is thrown away only when
+ *     the metadata does not have it by that name. So no copy is in sync that was thrown away. While nobody is there
+ *     whom it could follow, one that joins is kept: it may be all that is left of the shard.
+ *   S-led: A shard is led with the copy that the metadata names, and no other. One that comes with a copy which is
+ *     not here is not opened: the metadata is told so (`copy-missing`).
+ *   S-config: A copy is proposed in the config in which the data plane has promised to wait for it, and the data
+ *     plane is told each config in the order in which it was applied.
+ *   S-whole: A copy is called whole, when it is removed, only by an owner that has served in this epoch or opened
+ *     the shard empty.
+ *   S-anew: A copy that joins begins anew with each new owner: that one does not know it.
+ *   S-handover: A handover is proposed only when the data plane has done it, in an epoch in which the shard was
+ *     served; its owner goes on only in a later config.
+ *   S-required: A copy is required only by an owner that has served in this epoch: what is promoted after it does
+ *     not wait for the leases of earlier owners, or of the last run. Or of a new shard, when those leases are over.
+ *   S-new: A new shard, whose values are to survive its server, counts its own copy as one in sync just before it is
+ *     served: when another server has one, or none came for a time. So what is lost before that was never there.
  *
  * Files: shards (all of them), held, handover, heirs, companions, brake, backup, promotion, copy-end, copy-entry, base,
  * missing-copies, recovered, coming, common (what the metadata says of one), life (the states), actions, short-leases,

@@ -1,6 +1,6 @@
 /**
  * Copies of this start of the server that the metadata has and that are not here: the metadata is told so, until it has it.
- * A shard that comes with such a copy is not opened (invariant 13 of index.ts). Not for: copies that are here (backup.ts).
+ * A shard that comes with such a copy is not opened (S-led, index.ts). Not for: copies that are here (backup.ts).
  */
 import type { CopyMissing, CopyNamed } from '../metadata/copy-commands.js';
 import { isRenounced, isWhole } from '../metadata/copy-sets.js';

@@ -1,5 +1,5 @@
-/* rely.h: an owner that is about to have a copy taken away relies on its own disk first (docs/early-answers.md, rule 34).
- * Private to native/dataplane. */
+/* rely.h: an owner that is about to have a copy taken away relies on its own disk first (R-removal,
+ * docs/early-answers.md). Private to native/dataplane. */
 #ifndef FARKV_DATAPLANE_RELY_H
 #define FARKV_DATAPLANE_RELY_H
 #include "command.h"

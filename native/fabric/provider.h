@@ -44,7 +44,7 @@ enum {
     FAB_MESSAGE_MIN = 256, /* bounds of fab_options.max_message */
     FAB_MESSAGE_MAX = 1 << 20
 };
-enum { FAB_LOG_ERROR = 0, FAB_LOG_WARNING = 1, FAB_LOG_INFO = 2, FAB_LOG_DEBUG = 3 };
+enum { FAB_LOG_ERROR = 0, FAB_LOG_WARNING = 1, FAB_LOG_INFO = 2 };
 
 typedef struct fab_ops {
     unsigned abilities;                      /* fab_ability */

@@ -89,7 +89,7 @@ typedef struct server {
     struct {
         uint64_t since_ns;
         uint32_t passed, omitted;
-    } lines[5];
+    } lines[4];
 } server;
 
 typedef enum {

@@ -9,7 +9,7 @@
 #include "server.h"
 
 /* Lines that peers cause: so many in so long go to the event loop, whose queue has no bound. */
-enum { LINES = 20, LINES_TRACED = 1000, SLOW_LINES = 4 };
+enum { LINES = 20, LINES_TRACED = 1000, SLOW_LINES = 3 };
 static const uint64_t LINES_NS = 10000000000u;
 
 void server_drop(server *s) {
@@ -79,7 +79,7 @@ static napi_value ended_object(napi_env env, const dataplane_ended *e) {
 }
 
 static bool fabric_arguments(napi_env env, const fabric_line *l, napi_value *argv) {
-    static const char *const levels[] = { "error", "warn", "info", "debug" }; /* by FAB_LOG_* */
+    static const char *const levels[] = { "error", "warn", "info" }; /* by FAB_LOG_* */
     return napi_create_string_utf8(env, levels[l->level], NAPI_AUTO_LENGTH, &argv[0]) == napi_ok &&
            napi_create_string_utf8(env, l->text, NAPI_AUTO_LENGTH, &argv[1]) == napi_ok &&
            napi_create_uint32(env, l->omitted, &argv[2]) == napi_ok;

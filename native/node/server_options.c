@@ -59,7 +59,7 @@ static bool read_tenants(napi_env env, napi_value v, server_options *out) {
     if (!given) return true;
     if (!binding_array(env, v, "tenants", &list, &out->config.tenants)) return false;
     if (out->config.tenants > DATAPLANE_TENANTS_MAX)
-        return binding_bad_option(env, "trustDomains may have %d entries", DATAPLANE_TENANTS_MAX);
+        return binding_bad_option(env, "tenants may have %d entries", DATAPLANE_TENANTS_MAX);
     for (uint32_t i = 0; i < out->config.tenants; i++) {
         dataplane_tenant *t = &out->tenant[i];
         if (napi_get_element(env, list, i, &item) != napi_ok ||

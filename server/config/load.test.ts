@@ -161,7 +161,7 @@ test('beyond loopback a server needs a token or --insecure; TLS alone lets anybo
 test('a witness keeps no values, needs others to vote with, and offers no data', (t) => {
   const peers = 's1=127.0.0.1:9400,s2=127.0.0.1:9401,s3=127.0.0.1:9402';
   t.like(load({ peers, id: 's3', witness: true }), { memoryBytes: 0, transports: [], level: 'replicated' });
-  t.throws(() => load({ witness: true }), refused(/nobody to vote with: name the other servers/));
+  t.throws(() => load({ witness: true }), refused(/a witness needs other servers that keep values/));
   t.throws(
     () => load({ peers, id: 's3', witness: true, memory: '1gb' }),
     refused(/--memory and --witness are both given: a witness keeps no values/),

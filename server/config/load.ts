@@ -19,6 +19,12 @@ import { DATA_PORTS, FIXED, type AccessSettings, type Peer, type ServerSettings,
 import { tenantSettings } from './tenants.js';
 import { formatHostPort, isLoopback, parseHostPort, type HostPort } from './units.js';
 
+/** Options by either spelling of their names: data-dir, dataDir. */
+const NAMES: ReadonlyMap<string, OptionName> = new Map([
+  ...OPTION_NAMES.map((name) => [camelName(name), name] as const),
+  ...OPTION_NAMES.map((name) => [name, name] as const),
+]);
+
 const PEERS_MAX = 9;
 /** The port between servers is the control port and this, unless it is given. */
 const PEER_PORT_OFFSET = 2000;
@@ -47,18 +53,9 @@ function fileSource(path: string): Sources {
   if (parsed === null || parsed === undefined) return new Map();
   if (typeof parsed !== 'object' || Array.isArray(parsed))
     throw configError(`--config: ${path} is not a map of options to values`);
-  const names = new Map<string, OptionName>(
-    OPTION_NAMES.flatMap(
-      (n) =>
-        [
-          [n, n],
-          [camelName(n), n],
-        ] as const,
-    ),
-  );
   const found: Sources = new Map();
   for (const [key, value] of Object.entries(parsed)) {
-    const name = names.get(key);
+    const name = NAMES.get(key);
     if (name === undefined) throw configError(`${path}: ${unknownName('key', key, OPTION_NAMES)}`);
     if (value !== null) found.set(name, { value: value as unknown, where: `${name} in ${path}` });
   }
@@ -80,19 +77,10 @@ function envSource(env: NodeJS.ProcessEnv): Sources {
 export type GivenOptions = Readonly<Record<string, unknown>>;
 
 function givenSource(given: GivenOptions, dashes: boolean): Sources {
-  const names = new Map<string, OptionName>(
-    OPTION_NAMES.flatMap(
-      (n) =>
-        [
-          [n, n],
-          [camelName(n), n],
-        ] as const,
-    ),
-  );
   const found: Sources = new Map();
   for (const [key, value] of Object.entries(given)) {
     if (value === undefined || key === 'config') continue;
-    const name = names.get(key);
+    const name = NAMES.get(key);
     if (name === undefined)
       throw configError(
         unknownName('option', key, dashes ? OPTION_NAMES : OPTION_NAMES.map(camelName), dashes ? '--' : ''),
@@ -201,7 +189,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     throw configError(`${where('memory')} and ${where('witness')} are both given: a witness keeps no values`);
   if (isWitness && peers.length === 1 && join.length === 0)
     throw configError(
-      `${where('witness')}: a witness alone has nobody to vote with: name the other servers with --peers or --join`,
+      `${where('witness')}: a witness needs other servers that keep values: name them with --peers or --join`,
     );
   const { transports, auto } = isWitness
     ? { transports: [], auto: true }

@@ -28,7 +28,10 @@ import { formatSize, parseDuration, parseSize } from './units.js';
 
 export type OptionGroup = 'Cluster' | 'Addresses' | 'Memory' | 'Security' | 'Limits' | 'Timing' | 'Other';
 
-export interface OptionSpec<T> {
+/** How an option is given: as one value, as true or false, or as several values. */
+export type OptionKind = 'text' | 'flag' | 'list';
+
+export interface OptionSpec<T, K extends OptionKind = OptionKind> {
   readonly group: OptionGroup;
   /** Shown by --help; ends without a full stop. Says units and limits. */
   readonly describe: string;
@@ -36,17 +39,20 @@ export interface OptionSpec<T> {
   readonly default?: string;
   /** What --help shows in its place, for a default that depends on the machine. */
   readonly defaultText?: string;
-  readonly kind: 'text' | 'flag' | 'list';
+  readonly kind: K;
   /** Throws an Error that completes "--name: ...". */
   readonly parse: (value: unknown) => T;
 }
 
-function option<T>(spec: OptionSpec<T>): OptionSpec<T> {
+function option<T, K extends OptionKind>(spec: OptionSpec<T, K>): OptionSpec<T, K> {
   return spec;
 }
 
 /** A token as a text, and as a file that has it. */
-function tokenOptions<N extends string>(name: N, describe: string): Record<N | `${N}-file`, OptionSpec<string>> {
+function tokenOptions<N extends string>(
+  name: N,
+  describe: string,
+): Record<N | `${N}-file`, OptionSpec<string, 'text'>> {
   const one = { group: 'Security', kind: 'text', parse: text } as const;
   return {
     [name]: option({
@@ -58,7 +64,7 @@ function tokenOptions<N extends string>(name: N, describe: string): Record<N | `
       describe:
         'File with it, for its owner alone (mode 600). Each line is a token and good; changes count without a restart',
     }),
-  } as Record<N | `${N}-file`, OptionSpec<string>>;
+  } as Record<N | `${N}-file`, OptionSpec<string, 'text'>>;
 }
 
 const threads = Math.max(1, Math.min(4, availableParallelism() - 1));
@@ -121,7 +127,7 @@ export const SERVER_OPTIONS = {
     kind: 'text',
     parse: zoneLabel,
     describe:
-      'What fails together with this server, a rack or a data centre: letters, digits, . _ -, at most 63. Copies of a shard lie in different zones where they can. Default: its host',
+      'Failure domain of this server, such as a rack or a data centre: letters, digits, . _ -, at most 63. Servers of one zone are expected to fail together: copies of a shard lie in different zones where they can. Default: its host',
   }),
   witness: option({
     group: 'Cluster',
@@ -129,7 +135,7 @@ export const SERVER_OPTIONS = {
     default: 'false',
     parse: flag,
     describe:
-      'It votes, and keeps no values: with two servers that do, a cluster goes on without any one of the three. It opens no port for data',
+      'Makes this server a witness, which votes and keeps no values: with two servers that keep values, a cluster goes on without any one of the three. A witness opens no port for data',
   }),
   'data-dir': option({
     group: 'Cluster',
@@ -151,7 +157,7 @@ export const SERVER_OPTIONS = {
     kind: 'list',
     parse: listens,
     describe:
-      'Addresses host:port for the other servers of the cluster, and for nobody else: a port that no client need reach. Default: the hosts of --listen with the port that --peers gives this server, else with the port of --listen + 2000 (0 for 0)',
+      'Addresses host:port for the other servers of the cluster only: clients need not reach this port. Default: the hosts of --listen with the port that --peers gives this server, else with the port of --listen + 2000 (0 for 0)',
   }),
   'fabric-listen': option({
     group: 'Addresses',

@@ -86,7 +86,7 @@ export interface ServerSettings extends FixedSettings {
   readonly peers: readonly Peer[];
   /** Servers of the cluster that this one is to come to; empty: it is one of the first. */
   readonly join: readonly string[];
-  /** What fails together with it; undefined: its host. */
+  /** Its failure domain; undefined: its host. */
   readonly zone?: string;
   /** Read when it asks for its place, and not again. */
   readonly joinToken?: SecretSource;

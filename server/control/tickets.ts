@@ -8,6 +8,7 @@
  * here: it opens nothing, it only says who the client is.
  */
 import { randomBytes } from 'node:crypto';
+import { fromHex64, toHex64 } from '../../core/hex64.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import { REVOKED_AHEAD_MS, revokedBeforeMs, ticketRules } from '../../core/metadata/tickets.js';
 import type { Addon } from '../../native/addon.js';
@@ -47,7 +48,7 @@ export function accessOf(state: MetadataState): DataPlaneAccess {
   return {
     secrets: ticketSecrets(state),
     revoked: ticketRules(state).revoked.map(({ client, tenant = 0, beforeMs }) => ({
-      client: client === undefined ? 0n : BigInt(`0x${client}`),
+      client: client === undefined ? 0n : fromHex64(client),
       tenant,
       beforeMs,
     })),
@@ -92,7 +93,7 @@ export function clientOf(
 
 /** As people write it. */
 export function idOf(client: bigint): string {
-  return client.toString(16).padStart(16, '0');
+  return toHex64(client);
 }
 
 /** 0 names no client. */

@@ -13,7 +13,7 @@ import type { MetadataState } from '../../core/metadata/state.js';
 import { LostEntriesError, type RaftStatus } from '../../core/raft/index.js';
 import type { Addon } from '../../native/addon.js';
 import type { ServerSettings } from '../config/settings.js';
-import { Deadline } from '../../net/deadline.js';
+import { within } from '../../net/deadline.js';
 import type { TrustSource } from '../../net/tls.js';
 import type { DataDirectory, KnownServer } from '../data-directory.js';
 import type { Log } from '../log.js';
@@ -195,7 +195,11 @@ export class MetadataGroup {
 
   /** Asks the leader for this server's own lease. Throws ERR_NO_LEADER, and as LeaseGrantor.ask. */
   async askLease(request: LeaseRequest, timeoutMs: number): Promise<LeaseGrant> {
-    if (this.driver.leads) return await within(timeoutMs, this.grantor.ask(this.#id, request));
+    if (this.driver.leads) {
+      const grant = await within(this.grantor.ask(this.#id, request), timeoutMs);
+      if (grant !== undefined) return grant;
+      throw new FarkvError('ERR_TIMEOUT', `the metadata group did not answer within ${timeoutMs} ms`);
+    }
     const leader = this.peers.idOf(this.driver.leader);
     if (leader === undefined) throw new FarkvError('ERR_NO_LEADER', 'the metadata group has no leader');
     return checkLeaseGrant(await this.peers.call(leader, 'lease', request, timeoutMs), 'lease');
@@ -259,21 +263,6 @@ function firstServers({ raftId }: DataDirectory, { id: own, peers }: ServerSetti
 
 function told({ peers, join }: ServerSettings): PeersOptions['told'] {
   return { of: new Map(peers.map(({ id, addresses }) => [id, addresses])), any: join };
-}
-
-/** The promise, or ERR_TIMEOUT. */
-async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T> {
-  let deadline: Deadline | undefined;
-  const late = new Promise<never>((_, reject) => {
-    deadline = new Deadline(timeoutMs, () =>
-      reject(new FarkvError('ERR_TIMEOUT', `the metadata group did not answer within ${timeoutMs} ms`)),
-    );
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    deadline?.clear();
-  }
 }
 
 /** From an empty directory, or from one that has forgotten nothing. */

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { bootstrap, incarnation, join, segment, serving, World } from '../../test/support/shard-world.js';
 import { layoutDelta } from './layout-delta.js';
-import { hex64 } from './driver.js';
+import { toHex64 } from '../../core/hex64.js';
 
 test('a shard is opened under its epoch, told, and served only when the old leases are over', async (t) => {
   const world = new World();
@@ -12,7 +12,7 @@ test('a shard is opened under its epoch, told, and served only when the old leas
   world.leasesOver();
   await world.life.until(() => world.life.settled);
   t.deepEqual(world.events.slice(2), ['marked', 'serve 0']);
-  t.like(world.machine.state.shards[0], { incarnation: hex64(1001n), layoutEpoch: 1, buckets: 64 });
+  t.like(world.machine.state.shards[0], { incarnation: toHex64(1001n), layoutEpoch: 1, buckets: 64 });
   t.deepEqual(world.life.serving, [0]);
 });
 

@@ -7,6 +7,7 @@ import { addressToUse } from '../../core/metadata/data-address.js';
 import type { Member, MetadataState, Shard } from '../../core/metadata/state.js';
 import { isSameHost, PROVIDERS } from '../../core/providers.js';
 import { FarkvError } from '../../core/errors.js';
+import { fromHex64, toHex64 } from '../../core/hex64.js';
 import {
   Shards,
   type Action,
@@ -17,6 +18,7 @@ import {
   type Left,
 } from '../../core/shards/index.js';
 import type { CopyConfig, CopyEvent, CopyOptions, CopyStats, DataPlane } from '../../native/data-plane.js';
+import { within } from '../../net/deadline.js';
 import { describeError, type Log } from '../log.js';
 import type { Outcome } from '../metadata/proposer.js';
 import { asFarkvError } from '../native-errors.js';
@@ -140,7 +142,7 @@ export class ShardDriver {
       shardMemoryMin,
       leaseMs,
       leaseOverMs,
-      random64: () => hex64(random64()),
+      random64: () => toHex64(random64()),
       ...(options.found === undefined ? {} : { found: options.found }),
     });
     this.#fence = new Fence(() => dataPlane.stats());
@@ -207,12 +209,12 @@ export class ShardDriver {
 
   /** The data plane has noticed something of a copy. */
   copyNoticed(shard: number, copy: bigint, what: CopyEvent): void {
-    if (!this.#closing) this.#input(() => this.#shards.copyNoticed(shard, hex64(copy), what));
+    if (!this.#closing) this.#input(() => this.#shards.copyNoticed(shard, toHex64(copy), what));
   }
 
   /** The data plane says that the owner of a shard is gone, of which a copy is here, or that it is not. */
   copyOrphaned(shard: number, copy: bigint, gone: boolean, prepared: number): void {
-    if (!this.#closing) this.#input(() => this.#shards.orphaned(shard, hex64(copy), gone ? { prepared } : undefined));
+    if (!this.#closing) this.#input(() => this.#shards.orphaned(shard, toHex64(copy), gone ? { prepared } : undefined));
   }
 
   /** Resolves when the data plane has stopped answering for every shard that was taken away by now. */
@@ -276,7 +278,7 @@ export class ShardDriver {
         return;
       case 'discard':
         dataPlane
-          .discardCopy(action.shard, bigOf(action.copy))
+          .discardCopy(action.shard, fromHex64(action.copy))
           .catch((error: unknown) =>
             this.#options.log.warn(`shard ${action.shard}: files of an old copy are left: ${describeError(error)}`),
           );
@@ -315,14 +317,14 @@ export class ShardDriver {
       case 'open': {
         const { shard, worker, epoch, incarnation, memoryBytes, durable, buckets } = action;
         const table = { memoryBytes, durable, buckets };
-        await dataPlane.openShard({ shard, worker, epoch, incarnation: bigOf(incarnation), ...table });
+        await dataPlane.openShard({ shard, worker, epoch, incarnation: fromHex64(incarnation), ...table });
         break;
       }
       case 'serve':
         await dataPlane.serveShard(action.shard);
         break;
       case 'seal':
-        await dataPlane.sealShard(action.shard, bigOf(action.copy ?? '0'));
+        await dataPlane.sealShard(action.shard, fromHex64(action.copy ?? '0'));
         break;
       case 'snapshot':
         await dataPlane.snapshot(action.shard);
@@ -343,9 +345,9 @@ export class ShardDriver {
         await dataPlane.copyShard({
           shard,
           epoch: source.epoch,
-          incarnation: bigOf(source.incarnation ?? '0'),
-          serverIncarnation: bigOf(owner.incarnation),
-          copy: bigOf(copy),
+          incarnation: fromHex64(source.incarnation ?? '0'),
+          serverIncarnation: fromHex64(owner.incarnation),
+          copy: fromHex64(copy),
           base,
           addresses: this.#addressesOf(source),
         });
@@ -400,7 +402,7 @@ export class ShardDriver {
         this.#copied.set(shard, await dataPlane.followCopy(shard));
         break;
       case 'keep base':
-        await dataPlane.keepBase(shard, bigOf(action.copy));
+        await dataPlane.keepBase(shard, fromHex64(action.copy));
         break;
       case 'follow owner':
         await dataPlane.followOwner({ shard, addresses: this.#addressesOf(action.source).slice(0, OWNER_ADDRESSES) });
@@ -408,7 +410,7 @@ export class ShardDriver {
       case 'lead':
         await dataPlane.leadCopy({
           ...configOf(action),
-          incarnation: bigOf(action.incarnation),
+          incarnation: fromHex64(action.incarnation),
           handed: action.copies.handed,
         });
         break;
@@ -416,16 +418,16 @@ export class ShardDriver {
         await dataPlane.configureCopies(configOf(action));
         break;
       case 'require':
-        return (await dataPlane.requireCopy(shard, bigOf(action.copy))).lsn;
+        return (await dataPlane.requireCopy(shard, fromHex64(action.copy))).lsn;
       case 'drop':
-        await dataPlane.dropCopy(shard, bigOf(action.copy));
+        await dataPlane.dropCopy(shard, fromHex64(action.copy));
         break;
       case 'hand over':
-        await dataPlane.handOver(shard, bigOf(action.copy));
+        await dataPlane.handOver(shard, fromHex64(action.copy));
         break;
       case 'step down':
         this.#fence.raise();
-        await dataPlane.stepDown(shard, bigOf(action.copy));
+        await dataPlane.stepDown(shard, fromHex64(action.copy));
     }
     return undefined;
   }
@@ -474,26 +476,9 @@ export class ShardDriver {
   }
 }
 
-export function hex64(n: bigint): string {
-  return n.toString(16).padStart(16, '0');
-}
-
 function configOf(o: { readonly shard: number; readonly epoch: number; readonly copies: CopiesNow }): CopyConfig {
   const { shard, epoch, copies } = o;
   const { config, minInSync, alone } = copies;
-  const ids = { inSync: copies.inSync.map(bigOf), eligible: copies.eligible.map(bigOf) };
-  return { shard, epoch, config, minInSync, alone, ...ids, joining: copies.joining.map(bigOf) };
-}
-
-function bigOf(hex: string): bigint {
-  return BigInt(`0x${hex}`);
-}
-
-/** Undefined when it took too long. */
-async function within<T>(what: Promise<T>, timeoutMs: number): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => (timer = setTimeout(() => resolve(undefined), timeoutMs)));
-  const result = await Promise.race([what, late]);
-  clearTimeout(timer);
-  return result;
+  const ids = { inSync: copies.inSync.map(fromHex64), eligible: copies.eligible.map(fromHex64) };
+  return { shard, epoch, config, minInSync, alone, ...ids, joining: copies.joining.map(fromHex64) };
 }

@@ -4,6 +4,7 @@
  */
 import type { ExecutionContext } from 'ava';
 import { FarkvError } from '../../core/errors.js';
+import { toHex64 } from '../../core/hex64.js';
 import {
   encodeProposal,
   type Bootstrap,
@@ -26,9 +27,9 @@ import type { DataPlaneStats } from '../../native/data-plane-stats.js';
 import { Log } from '../../server/log.js';
 import type { Outcome } from '../../server/metadata/proposer.js';
 import { bootstrapOf } from './metadata-log.js';
-import { hex64, ShardDriver, type ShardDriverOptions } from '../../server/shards/driver.js';
+import { ShardDriver, type ShardDriverOptions } from '../../server/shards/driver.js';
 
-export const incarnation = (n: number): string => hex64(BigInt(n));
+export const incarnation = (n: number): string => toHex64(BigInt(n));
 export const join = (n: number, replaces?: number): MemberJoin => ({
   t: 'member-join',
   id: 's1',

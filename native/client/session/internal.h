@@ -129,7 +129,7 @@ struct session {
     request *table;
     uint32_t capacity, free_count, reserved;
     uint32_t places; /* of the capacity, those that were ever in use; the others are zeros */
-    uint32_t connecting, outstanding;
+    uint32_t outstanding;
     fkv_list free;
     rendezvous_pool *pool;
     timers timers;

@@ -96,7 +96,6 @@ static void attempt(session_owner *o) {
             o->peer.provider = provider;
             o->peer.domain = q->domain;
             timer_set(&s->timers, &o->timer, o->started_ns + ATTEMPT_MS * MS);
-            s->connecting++;
             return;
         }
         o->conn = NULL;
@@ -199,7 +198,6 @@ static void connected(session_owner *o, const fab_wc *wc) {
         return;
     }
     timer_clear(&s->timers, &o->timer);
-    s->connecting--;
     s->stats.connects++;
     o->state = OWNER_UP;
     o->was_up = true;
@@ -237,7 +235,6 @@ void owner_event(session_owner *o, const fab_wc *wc) {
 void owner_drop(session_owner *o, fkv_status reason) {
     if (o->state != OWNER_UP && o->state != OWNER_CONNECTING) return;
     session *s = o->session;
-    if (o->state == OWNER_CONNECTING) s->connecting--;
     timer_clear(&s->timers, &o->timer);
     o->state = OWNER_DROPPING;
     o->reason = reason;

@@ -168,8 +168,6 @@ timers *session_timers(session *s) { return &s->timers; }
 void session_held(session *s, uint64_t ns) { s->held_ns += ns; }
 uint64_t session_held_ns(const session *s) { return s->held_ns; }
 
-bool session_active(const session *s) { return s->outstanding || s->connecting; }
-
 void session_get_stats(const session *s, session_stats *out) { *out = s->stats; }
 
 void session_each_peer(const session *s, void (*f)(void *ctx, const session_peer *p), void *ctx) {

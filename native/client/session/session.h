@@ -203,8 +203,6 @@ uint64_t session_tick(session *s);
 uint64_t session_next_tick(const session *s);
 /* Completion queues to wait on: their number rises only in session_set_owners. */
 int session_queues(session *s, fab_cq **out, int max);
-/* True while a request or a connection attempt is under way: whoever loops over reads must poll in between. */
-bool session_active(const session *s);
 
 typedef struct session_stats {
     uint64_t changes, requests, resent, lease_renewals, connects, disconnects;

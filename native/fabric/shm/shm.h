@@ -370,7 +370,6 @@ int shm_fd(fab_cq *q);
 void shm_wake(fab_cq *q);
 void shm_attend(shm_cq *q, uint32_t bits); /* any thread */
 bool shm_active_add(shm_conn *c);
-void shm_active_remove(shm_conn *c);
 void shm_unpark(shm_conn *c);
 void shm_forget(shm_conn *c); /* out of every list of its CQ */
 void shm_announce(shm_conn *c);

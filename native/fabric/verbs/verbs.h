@@ -154,7 +154,6 @@ typedef struct verbs_pool {
     size_t memory_bytes, stride;
     uint32_t buffers;
     verbs_buffer *send_free;
-    uint32_t send_free_count;
     struct ibv_recv_wr repost[VERBS_BATCH];
     struct ibv_sge repost_sge[VERBS_BATCH];
     int reposts;

@@ -1,5 +1,5 @@
 /* failover_early.c: the end of a life of failover.c in which changes were answered before disks had them: all servers lose
- * their power, and the longest log leads (docs/early-answers.md, rule 30). It lacks only what was answered a moment
+ * their power, and the longest log leads (R-leader, docs/early-answers.md). It lacks only what was answered a moment
  * before, and whatever came after that. */
 #include <stdio.h>
 #include "failover_life.h"

@@ -11,6 +11,7 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import { getSystemErrorMap } from 'node:util';
 import { FarkvError } from '../core/errors.js';
+import { fromHex64, toHex64 } from '../core/hex64.js';
 import type { RecoveredCopy } from '../core/metadata/commands.js';
 import { isWhole, policyOf } from '../core/metadata/copy-sets.js';
 import type { MetadataState } from '../core/metadata/state.js';
@@ -85,7 +86,7 @@ export function valuesOf(
   const recovers = (state.copySets ?? []).flatMap(({ copies }, shard) =>
     copies.flatMap((c) =>
       c.member === id && c.id !== undefined && policyOf(state, shard).level === 'durable'
-        ? [{ shard, copy: BigInt(`0x${c.id}`) }]
+        ? [{ shard, copy: fromHex64(c.id) }]
         : [],
     ),
   );
@@ -96,7 +97,7 @@ export function valuesOf(
     log: {
       directory: path,
       cluster: Buffer.from(state.clusterId, 'hex'),
-      instance: BigInt(`0x${directory.instance}`),
+      instance: fromHex64(directory.instance),
       shardMemoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / Math.max(1, recovers.length))),
       recovers,
       syncMs,
@@ -148,7 +149,7 @@ export async function recover(
 }
 
 function foundOf({ shard, copy, worker, whole, epoch, prepared }: RecoveredOnDisk): Omit<Found, 'memoryBytes'> {
-  return { shard, copy: copy.toString(16).padStart(16, '0'), worker, whole, epoch, lsn: prepared };
+  return { shard, copy: toHex64(copy), worker, whole, epoch, lsn: prepared };
 }
 
 function report(copies: readonly RecoveredOnDisk[], directory: string, bytes: number, log: Log): void {

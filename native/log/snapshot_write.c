@@ -151,8 +151,6 @@ static bool give_away(snapshot_writer *w, uint64_t now_ns) {
     return true;
 }
 
-bool snapshot_flush(snapshot_writer *w, uint64_t now_ns) { return w->filling.count == 0 || give_away(w, now_ns); }
-
 uint8_t *snapshot_put(snapshot_writer *w, uint32_t kind, uint32_t bytes, uint64_t now_ns) {
     snapshot_buffer *b = &w->filling;
     fkv_assert(w->state == SNAPSHOT_WRITES && kind != SNAPSHOT_FOOT && bytes <= snapshot_item_max(w));

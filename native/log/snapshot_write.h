@@ -88,8 +88,6 @@ static inline uint32_t snapshot_item_max(const snapshot_writer *w) {
 /* Where the next item goes, whole; `kind` is not SNAPSHOT_FOOT, and only items of one kind are in a chunk. NULL: no room
  * before `room` is called, or before snapshot_due_ns. */
 uint8_t *snapshot_put(snapshot_writer *w, uint32_t kind, uint32_t bytes, uint64_t now_ns);
-/* The chunk that fills takes no more items. */
-bool snapshot_flush(snapshot_writer *w, uint64_t now_ns);
 /* Until then a chunk that is full is kept back; UINT64_MAX: it is not that. */
 uint64_t snapshot_due_ns(const snapshot_writer *w, uint64_t now_ns);
 /* All was put. Of `foot`: last, epoch, digest and doubt_ms. */

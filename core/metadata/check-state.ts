@@ -2,6 +2,7 @@
  * Validators of the parts of the metadata that travel: in client maps, in commands and in snapshots. Structure and
  * ranges only; whether a command makes sense in the present state is decided by machine.ts.
  */
+import { parseServerAddress } from '../address.js';
 import {
   boolean,
   decimal64,
@@ -12,8 +13,10 @@ import {
   oneOf,
   pattern,
   record,
+  refuse,
   text,
   uint,
+  type Check,
 } from '../protocol/check.js';
 import { PROVIDERS } from '../providers.js';
 import { TENANTS_MAX } from './tenants.js';
@@ -64,6 +67,8 @@ export const votersMax = uint(MEMBERS_MAX);
 export const configNumber = uint32;
 export const lsnNumber = uint();
 export const rankNumber = uint(255);
+/** Milliseconds since 1970, as far as a Date goes. */
+export const wallMs = uint(8_640_000_000_000_000);
 export const zoneName = text(63);
 const leaseMs = uint(3_600_000);
 const driftPpm = uint(1_000_000);
@@ -75,8 +80,17 @@ export const checkFabricAddress = record<FabricAddress>({
   host: maybe(text(128)),
 });
 export const checkFabricAddresses = list(checkFabricAddress, 1024);
-/** Of a control port, or of a port between servers. */
-export const checkAddresses = list(address, 64);
+/** host:port of a control port, or of a port between servers: every server connects to it. */
+const controlAddress: Check<string> = (value, at) => {
+  const known = address(value, at);
+  try {
+    parseServerAddress(known);
+  } catch {
+    refuse(at, 'an address such as 127.0.0.1:7400');
+  }
+  return known;
+};
+export const checkAddresses = list(controlAddress, 64);
 
 export const checkMember = record<Member>({
   id: memberId,

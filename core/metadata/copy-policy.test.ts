@@ -149,6 +149,18 @@ test('a drained server has its copies taken away when others have them, and gets
   t.is(nextMove(log.state, alive(...ALL), NOW), undefined, 'it is handed over, not moved');
 });
 
+test('drained servers give their copies up one by one where there is room for no more', (t) => {
+  const six = [...ALL, 's5', 's6'];
+  const log = new CopyLog({ replicas: 3 }, 6);
+  const [a = '', b = ''] = log.others;
+  log.with(a, b);
+  for (const id of [log.owner!, a, b]) log.do({ t: 'server-drain', id, draining: true });
+  const owner = log.owner!;
+  settle(log, alive(...six));
+  const holders = log.set.copies.map(({ member }) => member).sort();
+  t.deepEqual(holders, [owner, ...six.filter((id) => ![owner, a, b].includes(id))].sort(), 'and the owner hands over');
+});
+
 const moveTo = (log: CopyLog, to: string) => ({ t: 'shard-move', shard: 0, epoch: log.shard(0).epoch, to }) as const;
 
 test('a server that a shard is moved to gets a copy beyond the factor; one goes when it is the owner', (t) => {

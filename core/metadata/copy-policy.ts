@@ -4,7 +4,7 @@
  */
 import type { AddedCopy, CopyCommand, Heir, RemovedCopy } from './copy-commands.js';
 import { copyBounds, placeCopies } from './copy-plan.js';
-import { heirNamed, isCopied, isRenounced, isWhole, mayCome, mayLead, policyOf } from './copy-sets.js';
+import { heirNamed, isCopied, isFull, isRenounced, isWhole, mayCome, mayLead, policyOf } from './copy-sets.js';
 import { JoinRests } from './join-rests.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { keepersOf } from './placement.js';
@@ -204,8 +204,9 @@ function surplus(
   const heir = heirNamed(state, s.shard);
   const staying = synced.filter((c) => !draining.has(c.member)).length;
   const backups = synced.filter((c) => c.member !== s.owner);
-  // Those of drained servers go first, but not before others have taken their place.
-  const leaving = staying >= replicas ? backups.find((c) => draining.has(c.member)) : undefined;
+  // Those of drained servers go first, but not before others have taken their place, unless there is room for no more.
+  const needsRoom = isFull(copies) && copies.every((c) => c.state !== 'joining');
+  const leaving = staying >= replicas || needsRoom ? backups.find((c) => draining.has(c.member)) : undefined;
   // One more than wanted is there until the shard is its heir's.
   if (leaving !== undefined || staying <= replicas || heir !== undefined) return leaving;
   const crowd = crowdNow();
@@ -301,7 +302,7 @@ function additions(look: Look): AddedCopy[] {
   for (const s of state.shards) {
     const set = state.copySets?.[s.shard];
     if (set === undefined || s.owner === undefined || s.incarnation === undefined) continue;
-    if (!isAlive(look, s.owner) || loads.isBusy(s.owner) || isCopied(state, s.shard)) continue;
+    if (!isAlive(look, s.owner) || loads.isBusy(s.owner) || isCopied(state, s.shard) || isFull(set.copies)) continue;
     const wanted = policyOf(state, s.shard).level === 'cache' ? 0 : missing(look, s, set);
     const present = set.copies.flatMap((c): Member[] => {
       const member = state.members.get(c.member);

@@ -122,6 +122,20 @@ test('what an owner had is kept too, when its server was away for so long that i
   t.deepEqual(rig.done('keep base'), [WAIT]);
 });
 
+test('what an owner had stays with its worker', (t) => {
+  const rig = owned({}, 2);
+  const { memberId } = rig.shards;
+  rig.log.promote(rig.log.others[0]!);
+  rig.log.do(rig.freed(memberId));
+  rig.see();
+  rig.done('step down');
+  rig.done('stop');
+  rig.done('keep base');
+  t.deepEqual(rig.see(rig.add(memberId)), ['copy']);
+  t.deepEqual(rig.done('copy'), ['copy-named']);
+  t.like(rig.proposed, [{ t: 'copy-named', member: memberId, worker: 2 }]);
+});
+
 test('a copy whose owner seemed to be gone is kept too, when its server was away', (t) => {
   const rig = inSync();
   rig.orphaned(rig.id, 9);

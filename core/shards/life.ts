@@ -13,6 +13,8 @@ interface Opening {
   /** Of its contents: 64 random bits, hex. For a shard that comes it is also the name of the copy. */
   readonly incarnation: string;
   readonly memoryBytes: number;
+  /** Of the data plane, which has it for as long as it is open. */
+  readonly worker: number;
 }
 
 /** A shard that is this server's. */
@@ -232,8 +234,6 @@ export type BackupState =
 /** A shard that is another server's and moves to this one. */
 export interface Coming extends Opening {
   readonly kind: 'coming';
-  /** In this server's data plane. */
-  readonly worker: number;
   /** Of the move. */
   readonly planned: number;
   attempts: number;

@@ -279,13 +279,14 @@ export class Shards implements Common {
   }
 
   given(life: Coming): void {
-    const { shard, epoch, incarnation, memoryBytes } = life;
+    const { shard, epoch, incarnation, memoryBytes, worker } = life;
     const held: Held = {
       kind: 'held',
       shard,
       epoch,
       incarnation,
       memoryBytes,
+      worker,
       copies: noCompanions(),
       state: { is: 'announced', busy: false, waited: 'not yet', kept: false },
     };
@@ -294,7 +295,7 @@ export class Shards implements Common {
     advanceHeld(this, held);
   }
 
-  heir({ shard, memoryBytes }: Backup): void {
+  heir({ shard, memoryBytes, worker }: Backup): void {
     const s = this.#metadata.shards[shard];
     const set = this.#metadata.copySets?.[shard];
     if (s === undefined || set === undefined) return;
@@ -308,6 +309,7 @@ export class Shards implements Common {
       epoch,
       incarnation,
       memoryBytes,
+      worker,
       copies: noCompanions(set.config, copies.joining),
       state: { is: 'leading' },
     };
@@ -316,9 +318,8 @@ export class Shards implements Common {
     this.ask(held, { do: 'lead', shard, epoch, incarnation, copies });
   }
 
-  steppedDown({ shard, epoch, memoryBytes }: Held, copy: string): void {
+  steppedDown({ shard, epoch, memoryBytes, worker }: Held, copy: string): void {
     const set = this.#metadata.copySets?.[shard];
-    const worker = set?.copies.find((one) => one.id === copy)?.worker ?? 0;
     const life = newBackup(shard, worker, memoryBytes);
     Object.assign(life, { epoch, incarnation: copy, named: true, state: { is: 'stepping down' } });
     this.#lives.set(shard, life);
@@ -327,8 +328,8 @@ export class Shards implements Common {
     this.ask(life, { do: 'step down', shard, copy });
   }
 
-  noCopy({ shard, epoch, incarnation, memoryBytes }: Held): void {
-    const life: Backup = { ...newBackup(shard, 0, memoryBytes), epoch, incarnation };
+  noCopy({ shard, epoch, incarnation, memoryBytes, worker }: Held): void {
+    const life: Backup = { ...newBackup(shard, worker, memoryBytes), epoch, incarnation };
     this.#lives.set(shard, life);
     throwAway(this, life);
   }
@@ -401,6 +402,7 @@ export class Shards implements Common {
         epoch,
         incarnation: random64(),
         memoryBytes: each,
+        worker,
         copies: noCompanions(),
         state: { is: 'opening' },
       };

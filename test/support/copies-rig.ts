@@ -76,11 +76,12 @@ export function inSync(policy = {}): Copies {
   return rig;
 }
 
-/** The shard is this server's, and the metadata has its regions. */
-export function opened(policy = {}): Copies {
+/** The shard is this server's, and the metadata has its regions. `worker`: that was to open it. */
+export function opened(policy = {}, worker = 0): Copies {
   const log = new CopyLog(policy, 4, false);
   const rig = new Copies(log, log.owner ?? '', log.start(log.owner ?? ''), 99);
-  rig.see();
+  rig.shards.see({ ...log.state, shards: log.state.shards.map((s) => ({ ...s, worker })) });
+  rig.asked();
   rig.done('open');
   log.open(0, 100);
   return rig;
@@ -102,8 +103,8 @@ export function unserved(servers = 4, waits = true): Copies {
 }
 
 /** The shard is this server's, and served; `others` have been added and are named 2001 and so on. */
-export function owner(policy = {}, others = 1): Copies {
-  const rig = opened(policy);
+export function owner(policy = {}, others = 1, worker = 0): Copies {
+  const rig = opened(policy, worker);
   const { log } = rig;
   rig.see();
   rig.done('announce');
@@ -120,8 +121,8 @@ export function owner(policy = {}, others = 1): Copies {
 }
 
 /** Its first copy is in sync. */
-export function kept(policy = {}): Copies {
-  const rig = owner(policy);
+export function kept(policy = {}, worker = 0): Copies {
+  const rig = owner(policy, 1, worker);
   rig.notices(hexOf(2001), 'joined');
   rig.done('require', undefined, 7);
   rig.applied();

@@ -13,6 +13,7 @@ import {
 } from './commands.js';
 import { FORMAT_NEWEST } from './format.js';
 import { MetadataMachine } from './machine.js';
+import { reduce } from './reduce.js';
 import type { Region, Shard } from './state.js';
 
 const PROPOSER = 'aa'.repeat(8);
@@ -103,6 +104,16 @@ test('shards are spread evenly over members and their data-plane workers', (t) =
     );
   t.true(shards.every((s) => s.epoch === 1 && s.incarnation === undefined));
   t.is(log.try({ t: 'assign-shards' }), 'ERR_BUSY');
+});
+
+test('a shard that may be opening keeps its worker when others are assigned', (t) => {
+  const log = new Log().do(bootstrap, join('s1', 1), join('s2', 1), { t: 'assign-shards' });
+  const { state } = log.machine;
+  const shards = state.shards.map(({ owner, ...s }) => (s.shard === 0 ? s : { ...s, owner: owner!, worker: 1 }));
+  const reduced = reduce({ ...state, shards }, { t: 'assign-shards' });
+  if (!reduced.ok) return t.fail(reduced.message);
+  t.not(reduced.state.shards[0]?.owner, undefined);
+  t.true(reduced.state.shards.slice(1).every(({ worker }) => worker === 1));
 });
 
 test('a restarted member has its shards closed under a new epoch', (t) => {

@@ -137,7 +137,12 @@ function assign(state: MetadataState, c: AssignShards): Reduced {
       return set === undefined ? [] : [[shard, emptied(set)]];
     }),
   );
-  return changed(state, { shards: spreadOverWorkers(shards, state.members), ...withSets(state, sets) });
+  const spread = spreadOverWorkers(shards, state.members);
+  return changed(state, {
+    // A closed shard that was not assigned now may be opening already, so it keeps its worker.
+    shards: shards.map((s, i) => (s === state.shards[i] ? s : (spread[i] ?? s))),
+    ...withSets(state, sets),
+  });
 }
 
 function replaceShard(state: MetadataState, shard: Shard): Reduced {

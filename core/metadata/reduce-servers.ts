@@ -3,7 +3,7 @@ import { MEMBERS_MAX } from './check-state.js';
 import type { MemberJoin, RaiseFormat, ServerAdd, ServerDrain, ServerRemove, VotersSet } from './commands.js';
 import { firstCopySets, isWhole, policyOf, revised, withSets } from './copy-sets.js';
 import { tokensAfter } from './join-tokens.js';
-import { raftIdOf } from './placement.js';
+import { isWitness, raftIdOf } from './placement.js';
 import { changed, refused, type Reduced } from './reduced.js';
 import type { CopySet, MetadataState, Server } from './state.js';
 
@@ -89,7 +89,11 @@ export function drainServer(state: MetadataState, c: ServerDrain): Reduced {
   if (present === undefined) return refused('ERR_CONFIG', `${c.id} is not one of the servers`);
   if (present.draining === c.draining)
     return refused('ERR_BUSY', `${c.id} is ${c.draining ? 'being drained already' : 'not being drained'}`);
-  if (c.draining && state.servers.every((s) => s === present || s.draining))
+  const mayOwn = ({ id, draining }: Server): boolean => {
+    const member = state.members.get(id);
+    return !draining && (member === undefined || !isWitness(member));
+  };
+  if (c.draining && !state.servers.some((s) => s !== present && mayOwn(s)))
     return refused('ERR_BUSY', `no other server could own the shards of ${c.id}`);
   return changed(state, { servers: state.servers.map((s) => (s === present ? { ...s, draining: c.draining } : s)) });
 }

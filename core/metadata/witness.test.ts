@@ -37,6 +37,13 @@ test('a dead owner loses its shards to servers that keep values, or to none', (t
   log.do(taken);
 });
 
+test('the only server that keeps values is not drained', (t) => {
+  const log = MetadataLog.cluster(2, ['s1', 's2', 's3'], [GB, GB, 0]);
+  log.do({ t: 'server-drain', id: 's1', draining: true });
+  t.regex(log.try({ t: 'server-drain', id: 's2', draining: true }), /no other server could own the shards of s2/);
+  log.do({ t: 'server-drain', id: 's3', draining: true });
+});
+
 test('an operator is told that a witness keeps no values', (t) => {
   const log = MetadataLog.cluster(2, ['s1', 's2', 's3'], [GB, GB, 0]);
   const { shard, epoch } = log.shard(0);

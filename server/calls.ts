@@ -131,6 +131,10 @@ export async function answerCall(
   args: unknown,
   from?: string,
 ): Promise<unknown> {
+  // It may have been removed since it connected.
+  // mutation: control/removed-server-calls
+  if (access === 'peer' && from !== undefined && !context.peers.ids.includes(from))
+    throw new FarkvError('ERR_UNAUTHORIZED', `${from} is not one of the servers of this cluster any more`);
   if (access === 'joiner') {
     if (method === 'join' && from !== undefined) return await answerJoin(context, from, args);
   } else if (method === 'status') return await status(context);

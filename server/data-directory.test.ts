@@ -1,10 +1,12 @@
 import test from 'ava';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { FarkvError } from '../core/errors.js';
 import { addon } from '../native/addon.js';
 import { DataDirectory, type OpenOptions } from './data-directory.js';
+import { NoRoom } from './raft-storage/disk.js';
 import { socketPaths } from './runtime-directory.js';
 
 const parent = mkdtempSync(join(tmpdir(), 'farkv-dd-'));
@@ -50,6 +52,28 @@ test('who the servers are is remembered, and once the cluster is made --peers ma
   const again = open(path, { peers: peers('s1', 's7') });
   t.deepEqual(again.servers, servers);
   again.close();
+});
+
+test('what a full disk has no room for is not remembered, and nothing is lost by that', (t) => {
+  const path = fresh();
+  const first = open(path);
+  first.setClusterId('ab'.repeat(16));
+  const servers = [{ id: 's1', raftId: 5, addresses: ['127.0.0.1:1'], instance: '0123456789abcdef' }];
+  const limit = (bytes: string): void => void execFileSync('prlimit', ['--pid', `${process.pid}`, `--fsize=${bytes}:`]);
+  limit('100');
+  try {
+    t.throws(() => first.setServers(servers), { instanceOf: NoRoom });
+  } finally {
+    limit('unlimited');
+  }
+  first.close();
+  const again = open(path);
+  t.like(again, { clusterId: 'ab'.repeat(16), servers: undefined });
+  again.setServers(servers);
+  again.close();
+  const last = open(path);
+  t.deepEqual(last.servers, servers);
+  last.close();
 });
 
 test('a server that comes to a cluster has a number of its directory, not of its name', (t) => {

@@ -13,7 +13,7 @@
  *
  * The directory and its files are for their owner only (0700, 0600): the log holds the cluster's secrets.
  */
-import { closeSync, constants, fsyncSync, mkdtempSync, readdirSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, constants, fsyncSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { FarkvError } from '../core/errors.js';
@@ -24,6 +24,7 @@ import { makeDirectory, privateTemporaryDirectory } from '../net/private-directo
 import { openRegular, readRegular } from '../net/regular-file.js';
 import type { Peer } from './config/settings.js';
 import { ownFile, syncDirectory } from './own-file.js';
+import { needingRoom } from './raft-storage/disk.js';
 
 /** A server as others find it. */
 export interface KnownServer {
@@ -204,10 +205,12 @@ export class DataDirectory {
     this.#write('identity.json', this.#identity);
   }
 
+  /** Throws NoRoom: then the next call tries again. */
   setServers(servers: readonly KnownServer[]): void {
     if (JSON.stringify(servers) === JSON.stringify(this.servers)) return;
-    this.#identity = { ...this.#identity, servers };
-    this.#write('identity.json', this.#identity);
+    const identity = { ...this.#identity, servers };
+    this.#write('identity.json', identity);
+    this.#identity = identity;
   }
 
   setClusterId(clusterId: string): void {
@@ -265,14 +268,17 @@ export class DataDirectory {
     }
   }
 
-  /** Replaced as a whole: after a crash there is the old file or the new one. */
+  /** Replaced as a whole: after a crash there is the old file or the new one. Throws NoRoom, and leaves the old one. */
   #write(name: string, value: unknown): void {
     const temporary = join(this.path, `${name}.new`);
     const how = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
-    const fd = ownFile(temporary, (path) => openRegular(path, how, 0o600));
+    const fd = needingRoom(() => ownFile(temporary, (path) => openRegular(path, how, 0o600)));
     try {
-      writeSync(fd, `${JSON.stringify(value, undefined, 2)}\n`);
-      fsyncSync(fd);
+      // The sync too may find that there is no room. Nothing of this file counts yet, and the next one begins it anew.
+      needingRoom(() => {
+        writeFileSync(fd, `${JSON.stringify(value, undefined, 2)}\n`);
+        fsyncSync(fd);
+      });
     } finally {
       closeSync(fd);
     }

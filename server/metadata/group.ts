@@ -17,6 +17,7 @@ import { within } from '../../net/deadline.js';
 import type { TrustSource } from '../../net/tls.js';
 import type { DataDirectory, KnownServer } from '../data-directory.js';
 import type { Log } from '../log.js';
+import { NoRoom } from '../raft-storage/disk.js';
 import { endProcess, FileDisk, RaftStorage } from '../raft-storage/index.js';
 import { MetadataDriver } from './driver.js';
 import { LeaderDuties, type ClusterMade } from './leader-duties.js';
@@ -131,7 +132,7 @@ export class MetadataGroup {
     driver.onApplied((applied) => local.applied(applied));
     driver.onState((state) => {
       peers.refresh();
-      if (state.clusterId !== '' && peers.ids.length > 0) directory.setServers(peers.servers);
+      if (state.clusterId !== '' && peers.ids.length > 0) remember(directory, peers.servers, log);
       void grantor.look();
       duties.look();
     });
@@ -300,4 +301,14 @@ function openLog(options: GroupOptions): ReturnType<typeof RaftStorage.open> {
   });
   directory.logMade();
   return opened;
+}
+
+/** For the next start. While the disk is full that finds them by the list of before; each change tries again. */
+function remember(directory: DataDirectory, servers: readonly KnownServer[], log: Log): void {
+  try {
+    directory.setServers(servers);
+  } catch (error) {
+    if (!(error instanceof NoRoom)) throw error;
+    log.warn(`${directory.path} is full: who the servers are is written there when it has space again`);
+  }
 }

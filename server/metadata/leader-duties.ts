@@ -69,7 +69,9 @@ const ROTATE_LOOK_MS = 600_000;
 export class LeaderDuties {
   readonly #options: LeaderDutiesOptions;
   readonly #moveRests = new MoveRests();
-  readonly #absences = new Absences();
+  #absences = new Absences();
+  /** In which this server leads, or led last. */
+  #term = 0;
   readonly #movedVotes = new MovedVotes();
   readonly #failovers = new Failovers();
   #busy = false;
@@ -124,6 +126,12 @@ export class LeaderDuties {
   /** Also while another server leads: this one may be the next. */
   #observe(): void {
     const { driver, nowMs, log } = this.#options;
+    const { term } = driver.status();
+    // What this server saw when it led before may have changed since.
+    if (driver.leads && term !== this.#term) {
+      this.#term = term;
+      this.#absences = new Absences();
+    }
     this.#movedVotes.observe(driver.state);
     this.#failovers.observe(driver.state, nowMs());
     this.#sayGone();

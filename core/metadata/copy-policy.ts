@@ -304,11 +304,12 @@ function additions(look: Look): AddedCopy[] {
     if (set === undefined || s.owner === undefined || s.incarnation === undefined) continue;
     if (!isAlive(look, s.owner) || loads.isBusy(s.owner) || isCopied(state, s.shard) || isFull(set.copies)) continue;
     const wanted = policyOf(state, s.shard).level === 'cache' ? 0 : missing(look, s, set);
+    const heir = heirNamed(state, s.shard);
+    if (wanted <= 0 && heir === undefined) continue;
     const present = set.copies.flatMap((c): Member[] => {
       const member = state.members.get(c.member);
       return member === undefined ? [] : [member];
     });
-    const heir = heirNamed(state, s.shard);
     const isComing = set.copies.some((c) => c.member === heir);
     const open = candidates.filter((m) => !absences.joins.rests(state, s.shard, m.id, nowMs));
     // First where the shard is to go, unless no copy is to be begun there yet.

@@ -294,6 +294,7 @@ export class FarkvNode {
         ...duties.shown,
         ...(this.#regions?.troubles ?? NO_TROUBLES),
         ...(this.#lease === undefined ? {} : { leaseHeld: this.#lease.held, leaseLeftMs: this.#lease.leftMs }),
+        ...(this.#stopping === undefined ? {} : { stopping: true }),
         ...(certificate === undefined ? {} : { certificateEndsMs: certificate.value }),
         group: group.figures,
         ...(this.#dataPlane === undefined ? {} : { dataPlane: await this.#dataPlane.stats() }),

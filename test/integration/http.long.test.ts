@@ -134,6 +134,19 @@ test('/metrics tells of the ways to other servers, and that one is gone', async 
   t.is(has('farkv_peer_up', 's2'), 1);
 });
 
+test('a server that was told to stop is not ready, while it waits for the leases of its clients', async (t) => {
+  const { at, cluster } = await start(t, ['--lease-ms', '10000']);
+  const client = await connect(cluster.addresses);
+  t.teardown(() => client.close());
+  await client.put('a key', 'a value');
+  t.is(await client.get('a key'), 'a value');
+  t.is((await ask(at, '/readyz')).status, 200);
+  cluster.server(0).signal('SIGTERM');
+  let answer = await ask(at, '/readyz');
+  while (answer.status === 200) answer = await ask(at, '/readyz');
+  t.like(answer, { status: 503, text: 'this server is stopping\n' });
+});
+
 test('OpenMetrics is for those who ask for it', async (t) => {
   const { at } = await start(t);
   const { headers, text } = await ask(at, '/metrics', {

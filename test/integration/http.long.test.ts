@@ -139,7 +139,7 @@ test('a server that was told to stop is not ready, while it waits for the leases
   const client = await connect(cluster.addresses);
   t.teardown(() => client.close());
   await client.put('a key', 'a value');
-  t.is(await client.get('a key'), 'a value');
+  t.is(String(await client.get('a key')), 'a value');
   t.is((await ask(at, '/readyz')).status, 200);
   cluster.server(0).signal('SIGTERM');
   let answer = await ask(at, '/readyz');

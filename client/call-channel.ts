@@ -26,7 +26,7 @@ export interface CallMessage {
 const calls = tracingChannel<CallMessage, CallMessage>('farkv:call');
 const { start, end, asyncStart, asyncEnd, error } = calls;
 
-/** Whose calls messages are of, for trace.ts: kept once somebody wants to know. */
+/** Whose calls messages are of, for trace.ts and call-times.ts: kept once somebody wants to know. */
 let callers: WeakMap<CallMessage, object> | undefined;
 
 /** `caller`: an object that is one for all views of a client. */
@@ -66,7 +66,8 @@ function failed(message: CallMessage, reason: unknown): void {
  * is settled, error before them if it failed. A call that answers without a promise has no asyncStart and asyncEnd.
  */
 export function heard<T>(message: CallMessage, run: () => T): T {
-  if (isTimed()) return timed(message.call, () => told(message, run));
+  const caller = callers?.get(message);
+  if (caller !== undefined && isTimed()) return timed(message.call, caller, () => told(message, run));
   return hasSubscribers() ? told(message, run) : run();
 }
 

@@ -23,7 +23,8 @@ let isWanted = false;
 let left = SAMPLED;
 /** Whoever asked whether this call is timed runs it next. */
 let isNext = false;
-const times = new Map<string, Times>();
+/** By the object that stands for a client (callOf), and by method. */
+const times = new WeakMap<object, Map<string, Times>>();
 
 export function timeCalls(): void {
   isWanted = true;
@@ -38,27 +39,30 @@ export function isTimed(): boolean {
   return (isNext = true);
 }
 
-export function timed<T>(call: string, run: () => T): T {
+/** `caller`: whose call it is (callOf). */
+export function timed<T>(call: string, caller: object, run: () => T): T {
   isNext = false;
   const begin = performance.now();
   const result = run();
   if (types.isPromise(result)) {
-    const settled = (): void => record(call, performance.now() - begin);
+    const settled = (): void => record(call, caller, performance.now() - begin);
     result.then(settled, settled);
-  } else record(call, performance.now() - begin);
+  } else record(call, caller, performance.now() - begin);
   return result;
 }
 
-function record(call: string, ms: number): void {
-  let own = times.get(call);
-  if (own === undefined) times.set(call, (own = { count: 0, sum: 0, below: Array<number>(HISTOGRAM_BOUNDS).fill(0) }));
+function record(call: string, caller: object, ms: number): void {
+  let all = times.get(caller);
+  if (all === undefined) times.set(caller, (all = new Map<string, Times>()));
+  let own = all.get(call);
+  if (own === undefined) all.set(call, (own = { count: 0, sum: 0, below: Array<number>(HISTOGRAM_BOUNDS).fill(0) }));
   const ns = ms * 1e6;
   own.count += 1;
   own.sum += ns;
   for (let i = HISTOGRAM_BOUNDS - 1; i >= 0 && ns < (BOUNDS[i] ?? 0); i--) own.below[i] = (own.below[i] ?? 0) + 1;
 }
 
-/** Of the timed calls of this process, by method. */
-export function callTimes(): ReadonlyMap<string, Counted> {
-  return times;
+/** Of the timed calls of a client, by method. */
+export function callTimes(caller: object): ReadonlyMap<string, Counted> {
+  return times.get(caller) ?? new Map();
 }

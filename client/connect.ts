@@ -5,6 +5,7 @@
  *     await connect(['db1:7400', 'db2:7400'])
  *     await connect<User>({ servers: 'db1:7400,db2:7400', codec: 'msgpack' })
  */
+import { knowCallers } from './call-channel.js';
 import { timeCalls } from './call-times.js';
 import { Client, tracedOf } from './client.js';
 import { resolveCodec, type BufferValue, type Codec } from './codec.js';
@@ -37,7 +38,10 @@ export async function connect(
     throw argumentError("connect takes one argument: connect({ servers: '127.0.0.1:7400', codec: 'msgpack' })");
   try {
     const settings = parseOptions(options);
-    if (settings.latencies) timeCalls();
+    if (settings.latencies) {
+      knowCallers();
+      timeCalls();
+    }
     const codec = resolveCodec(typeof options === 'object' && 'codec' in options ? options.codec : undefined);
     const cluster = new Cluster(settings);
     const parts = await cluster.open();

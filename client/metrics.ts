@@ -1,6 +1,5 @@
 /** What `client.metrics()` gives: a client's counters as Prometheus's families, under the names that servers use. */
-import { histogram, type Family } from '../core/exposition.js';
-import { callTimes } from './call-times.js';
+import { histogram, type Counted, type Family } from '../core/exposition.js';
 import { argumentError } from './errors.js';
 import type { ClientStats } from './transport.js';
 
@@ -16,14 +15,15 @@ export function checkLabels(labels: unknown): Labels {
   return Object.fromEntries(pairs);
 }
 
-export function metricsOf(stats: ClientStats, labels: Labels = {}): Family[] {
-  return familiesOf(stats).map((family) => ({
+/** `times`: of its timed calls, by method. */
+export function metricsOf(stats: ClientStats, times: ReadonlyMap<string, Counted>, labels: Labels = {}): Family[] {
+  return familiesOf(stats, times).map((family) => ({
     ...family,
     samples: family.samples.map((sample) => ({ ...sample, labels: { ...labels, ...sample.labels } })),
   }));
 }
 
-function familiesOf(stats: ClientStats): Family[] {
+function familiesOf(stats: ClientStats, times: ReadonlyMap<string, Counted>): Family[] {
   const counter = (name: string, help: string, value: number): Family => ({
     name,
     help,
@@ -57,9 +57,9 @@ function familiesOf(stats: ClientStats): Family[] {
     }),
     {
       name: 'farkv_call_seconds',
-      help: 'How long calls took, one in 1,024 of all clients of the process; with `latencies` in connect()',
+      help: 'How long calls took, one in 1,024; with `latencies` in connect()',
       type: 'histogram',
-      samples: [...callTimes()].flatMap(([call, counted]) => histogram([counted], { call })),
+      samples: [...times].flatMap(([call, counted]) => histogram([counted], { call })),
     },
     {
       name: 'farkv_connections',

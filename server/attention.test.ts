@@ -62,6 +62,40 @@ test('a full disk and snapshots that fail are told with what to do', (t) => {
   ]);
 });
 
+test('a server without a lease is named while another leads, and not while it stops', (t) => {
+  const of = (node: object, leader: string | undefined = 's2'): readonly string[] =>
+    attention(status({ leader, members: [member('s1', { node }), member('s2'), member('s3')] }));
+  t.deepEqual(of({ leaseHeld: false }), [
+    's1 has no lease from the metadata group, and answers nothing: look at its log, and at the network between it and s2',
+  ]);
+  t.deepEqual(of({ leaseHeld: true }), []);
+  t.deepEqual(of({}), [], 'it has not asked for one yet');
+  t.deepEqual(of({ leaseHeld: false, stopping: true }), []);
+  const members = [member('s1', { node: { leaseHeld: false } }), member('s2'), member('s3')];
+  t.deepEqual(attention(status({ leader: undefined, members })), [], 'an election');
+});
+
+test('memory that is nearly full is told of the server, or of the shards that have used up their part of it', (t) => {
+  const of = (usedBytes: number, shardUsedBytes: number): readonly string[] =>
+    attention(
+      status({
+        members: [
+          member('s1', { memoryBytes: 1000, node: { dataPlane: { workers: [], shards: [{ usedBytes }] } } }),
+          member('s2'),
+          member('s3'),
+        ],
+        shards: [shard(0, { usedBytes: shardUsedBytes, memoryLimitBytes: 100 }), shard(1)],
+      }),
+    );
+  t.deepEqual(of(900, 90), []);
+  t.deepEqual(of(500, 91), [
+    'shard 0 at s1: more than 90 % of the memory that a shard may have there is used, and changes fail when it is full: farkv shard move to a server with fewer shards; or start s1 again with more --memory',
+  ]);
+  t.deepEqual(of(935, 91), [
+    's1 uses 93 % of its --memory, and changes fail when it is full: add a server (farkv server --join), then farkv shard rebalance; or start s1 again with more --memory',
+  ]);
+});
+
 test('copies without room are told with the command, and where the disk is full only that is told', (t) => {
   const node = { fullCopies: [1, 4] };
   t.deepEqual(attention(status({ members: [member('s1', { node: { fullCopies: [3] } }), member('s2', { node })] })), [

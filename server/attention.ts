@@ -3,7 +3,7 @@
  * joins, a shard that moves, a leader that is being elected while enough voters answer.
  */
 import { RAISE_DESCRIPTORS } from './descriptors.js';
-import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';
+import { isNearlyFull, type ClusterStatus, type MemberStatus, type ShardStatus } from './status.js';
 import { textOf } from './values-log.js';
 
 const list = (all: readonly (string | number)[]): string => all.join(', ');
@@ -15,7 +15,9 @@ export function attention(status: ClusterStatus, wallMs = Date.now()): string[] 
   return [
     ...ofMembers(status),
     ...status.members.flatMap((member) => ofCertificate(member, wallMs)),
+    ...status.members.flatMap((member) => ofLease(member, status.leader)),
     ...status.members.flatMap(ofDisk),
+    ...status.members.flatMap((member) => ofMemory(member, status.shards)),
     ...ofShards(status.shards),
     ...ofCopies(status),
   ];
@@ -70,6 +72,32 @@ function ofMembers({ members, leader }: ClusterStatus): string[] {
     ),
   ];
 }
+
+/** While no server leads, that comes first. */
+function ofLease({ id, node }: MemberStatus, leader: string | undefined): string[] {
+  if (leader === undefined || node?.leaseHeld !== false || node.stopping === true) return [];
+  return [
+    `${id} has no lease from the metadata group, and answers nothing: look at its log, and at the network between it and ${leader}`,
+  ];
+}
+
+/** All tables of a server share its --memory, and each has a limit of its own, from when it was opened. */
+function ofMemory({ id, memoryBytes, node }: MemberStatus, shards: readonly ShardStatus[]): string[] {
+  const used = (node?.dataPlane?.shards ?? []).reduce((sum, { usedBytes }) => sum + usedBytes, 0);
+  if (isNearlyFull(used, memoryBytes))
+    return [
+      `${id} uses ${percent(used, memoryBytes)} of its --memory, and changes fail when it is full: add a server (farkv server --join), then farkv shard rebalance; or start ${id} again with more --memory`,
+    ];
+  const full = shards.filter(
+    ({ owner, usedBytes, memoryLimitBytes }) => owner === id && isNearlyFull(usedBytes, memoryLimitBytes),
+  );
+  if (full.length === 0) return [];
+  return [
+    `${numbers(full)} at ${id}: more than 90 % of the memory that a shard may have there is used, and changes fail when it is full: farkv shard move to a server with fewer shards; or start ${id} again with more --memory`,
+  ];
+}
+
+const percent = (part: number, of: number): string => `${Math.floor((100 * part) / of)} %`;
 
 function ofDisk({ id, node }: MemberStatus): string[] {
   const failed = (node?.dataPlane?.shards ?? []).filter((s) => s.snapshotErrno !== undefined);

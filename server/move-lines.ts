@@ -29,10 +29,20 @@ export function failoverLines({ failovers }: Pick<ClusterStatus, 'failovers'>): 
   const [newest] = failovers;
   return failovers
     .filter(({ from, agoMs }) => from === newest?.from && agoMs - newest.agoMs < 1000)
-    .map(
-      ({ from, to, shards, why, values, agoMs }) =>
-        `last failover: ${shards === 1 ? '1 shard' : `${shards} shards`} from ${from} to ${to} ${Math.round(agoMs / 1000)} s ago, since ${from} ${why === 'silent' ? 'did not answer' : 'had started again'}: ${servedText(to, values)}`,
-    );
+    .map((one) => `last failover: ${whatText(one)} ${Math.round(one.agoMs / 1000)} s ago, ${whyText(one)}`);
+}
+
+/** Beside the time when it was. */
+export function failoverText(one: Failover): string {
+  return `failover: ${whatText(one)}, ${whyText(one)}`;
+}
+
+function whatText({ from, to, shards }: Failover): string {
+  return `${shards === 1 ? '1 shard' : `${shards} shards`} from ${from} to ${to}`;
+}
+
+function whyText({ from, to, why, values }: Failover): string {
+  return `since ${from} ${why === 'silent' ? 'did not answer' : 'had started again'}: ${servedText(to, values)}`;
 }
 
 function servedText(to: string, values: Failover['values']): string {

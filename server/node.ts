@@ -295,6 +295,7 @@ export class FarkvNode {
         ...duties.shown,
         ...(this.#regions?.troubles ?? NO_TROUBLES),
         ...(this.#lease === undefined ? {} : { leaseHeld: this.#lease.held, leaseLeftMs: this.#lease.leftMs }),
+        ...(this.#stopping === undefined ? {} : { stopping: true }),
         ...(certificate === undefined ? {} : { certificateEndsMs: certificate.value }),
         group: group.figures,
         ...(this.#dataPlane === undefined ? {} : { dataPlane: await this.#dataPlane.stats() }),
@@ -313,6 +314,7 @@ export class FarkvNode {
     this.#undo.push(() => listener.close());
     const front = (ports.front = await FrontThread.open({
       worker: this.#front,
+      incarnation: hex64(this.#incarnation),
       call: (caller, method, args) => answerCall(calls, caller, method, args),
       log: this.#log,
       failed: (error) => this.#fail(error),

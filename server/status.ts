@@ -39,6 +39,8 @@ export interface NodeStatus {
   readonly frontStalledMs?: number;
   /** Whether the leader's lease lets it answer; absent: it has not asked for one yet. */
   readonly leaseHeld?: boolean;
+  /** It was told to stop, and gives its shards away; absent: it was not. */
+  readonly stopping?: boolean;
   /** Of moves from or to it. */
   readonly moveErrors: readonly MoveError[];
   /** Copies of its shards that were late too often, and that it does not wait for yet. */
@@ -142,6 +144,7 @@ export interface ShardStatus {
   readonly retiredBytes?: number;
   /** Not registered, and not the system's yet: it is so with the last region of the same memory file. */
   readonly heldBytes?: number;
+  /** What its table may register: changes that would need more are refused. */
   readonly memoryLimitBytes?: number;
   /** Absent of shards that have one copy and are to have no other. */
   readonly copies?: CopiesStatus;
@@ -210,6 +213,13 @@ export function memoryParts(s: DataPlaneStats['shards'][number]): MemoryParts {
     slack: s.slackBytes,
     free: s.freeBytes,
   };
+}
+
+const NEARLY_FULL = 0.9;
+
+/** As the alerts FarkvMemoryNearlyFull and FarkvShardsNearlyFull (docs/dashboards/alerts.yml). */
+export function isNearlyFull(usedBytes = 0, limitBytes = 0): boolean {
+  return limitBytes > 0 && usedBytes > NEARLY_FULL * limitBytes;
 }
 
 /** The same memory by the pages behind it. */
@@ -363,6 +373,7 @@ export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
     clients: uint(),
     frontStalledMs: maybe(uint()),
     leaseHeld: maybe(boolean),
+    stopping: maybe(boolean),
     moveErrors: checkMoveErrors,
     heldBack: list(checkHeldBack, SHARDS_MAX),
     fullCopies: list(shardNumber, SHARDS_MAX),

@@ -16,6 +16,7 @@ interface Manifest {
     readonly maxUnavailable?: number;
     readonly serviceName?: string;
     readonly clusterIP?: string;
+    readonly ports?: readonly { readonly name: string; readonly port: number }[];
     readonly template?: {
       readonly spec: {
         readonly terminationGracePeriodSeconds: number;
@@ -63,6 +64,14 @@ test('a server takes the variables of the manifests, has the ports of its probes
   const settings = loadSettings({}, { env: { ...env, ...tokens }, dashes: true, hasVerbs: false });
   t.is(settings.id, 'farkv-0');
   t.is(settings.peers.length, set.replicas ?? 0);
+  t.deepEqual(
+    manifests[0]?.spec.ports?.map(({ name, port }) => [name, port]),
+    [
+      ['peer', 9400],
+      ['http', 9100],
+    ],
+    'Prometheus finds each server by the headless Service',
+  );
   const portOf = (name: string): string => String(container.ports.find((port) => port.name === name)?.containerPort);
   for (const [name, variable] of [
     ['control', 'FARKV_LISTEN'],

@@ -14,12 +14,12 @@ test('docs/metrics.md lists each metric of servers and of clients, and no other'
   const rows = [...markdown.matchAll(/^\| `(farkv_[a-z_]+)` \|/gm)].map(([, name = '']) => name);
   t.deepEqual(
     rows,
-    [...METRICS, ...metricsOf(STATS)].map(({ name }) => name),
+    [...METRICS, ...metricsOf(STATS, new Map())].map(({ name }) => name),
   );
 });
 
 test('a family of both has the same type at both, and the same labels but for the tenant, of which a client has one', (t) => {
-  for (const { name, type, samples } of metricsOf(STATS)) {
+  for (const { name, type, samples } of metricsOf(STATS, new Map())) {
     const server = METRICS.find((metric) => metric.name === name);
     if (server === undefined) continue;
     t.is(server.type, type, name);

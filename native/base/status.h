@@ -10,6 +10,8 @@
 #ifndef FARKV_BASE_STATUS_H
 #define FARKV_BASE_STATUS_H
 
+#include <stdint.h>
+
 /*            number, C name,             name in TypeScript,        what it says to an operator */
 #define FKV_STATUS_LIST(X)                                                                                       \
     X(0, OK, "OK", "done")                                                                                       \
@@ -56,5 +58,8 @@ typedef enum fkv_status {
 
 const char *fkv_status_name(fkv_status s); /* "ERR_TABLE_FULL"; "ERR_INTERNAL" for a number outside the set */
 const char *fkv_status_text(fkv_status s);
+/* The sum of `count` over all statuses with the name of `s`; 0 where an earlier status has that name, so that a list by
+ * name has each name once. */
+uint64_t fkv_status_count(const uint64_t count[FKV_STATUS_COUNT], fkv_status s);
 
 #endif

@@ -43,10 +43,11 @@ napi_value server_layout(napi_env env, const dataplane_layout *l) {
     return good ? o : NULL;
 }
 
-/* Those that are not 0. */
+/* Those that are not 0. Statuses of one name are one property, their sum. */
 static bool set_statuses(napi_env env, napi_value o, const uint64_t count[FKV_STATUS_COUNT]) {
     for (int i = 0; i < FKV_STATUS_COUNT; i++) {
-        if (count[i] && !binding_set_number(env, o, fkv_status_name((fkv_status)i), (double)count[i])) return false;
+        uint64_t sum = fkv_status_count(count, (fkv_status)i);
+        if (sum && !binding_set_number(env, o, fkv_status_name((fkv_status)i), (double)sum)) return false;
     }
     return true;
 }

@@ -1,7 +1,7 @@
 /** One frame of `farkv top`, as text. */
 import { visible } from '../../core/visible-text.js';
 import { formatDuration, formatSize } from '../config/units.js';
-import type { ServerView, ShardView, View } from '../http/view.js';
+import { otherChanges, type ServerView, type ShardView, type View } from '../http/view.js';
 import { table, type Column } from './table.js';
 
 export interface Screen {
@@ -41,7 +41,7 @@ const COLUMNS: readonly ServerColumn[] = [
   right('MEMORY', 0, ({ memoryBytes }) => formatSize(memoryBytes)),
   right('READS/S', 0, ({ rates }) => count(rates.get + rates.read)),
   right('PUTS/S', 0, ({ rates }) => count(rates.put)),
-  right('OTHER/S', 9, ({ rates }) => count(rates.delete + rates.cas)),
+  right('OTHER/S', 9, ({ rates }) => count(otherChanges(rates))),
   right('PUT P50', 8, ({ putUsP50 }) => micros(putUsP50)),
   right('PUT P99', 0, ({ putUsP99 }) => micros(putUsP99)),
   right('CLIENTS', 5, ({ clients }) => String(clients)),

@@ -30,7 +30,8 @@ export interface FrontFigures {
 }
 
 export type ToFront =
-  | { readonly t: 'open' }
+  /** `incarnation`: of this start, as the metadata names it. */
+  | { readonly t: 'open'; readonly incarnation: string }
   | { readonly t: 'state'; readonly change: StateChange }
   | { readonly t: 'answer'; readonly id: number; readonly result?: unknown; readonly failure?: Failure }
   | { readonly t: 'ask' }

@@ -32,6 +32,7 @@ async function open(
       handshakeMs: 60_000,
       logLevel: 'error',
     }),
+    incarnation: 'a',
     call: () => Promise.resolve({}),
     log: new Log('error', () => undefined),
     failed: (error) => t.fail(error.message),

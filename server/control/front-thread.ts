@@ -17,6 +17,8 @@ import { ThreadWatch } from './thread-watch.js';
 export interface FrontOptions {
   /** As loadFront() made it. */
   readonly worker: Worker;
+  /** Of this start, as the metadata names it. */
+  readonly incarnation: string;
   /** Answers a call that was checked, or throws a FarkvError. */
   readonly call: (caller: Caller, method: string, args: unknown) => Promise<unknown>;
   readonly log: Log;
@@ -76,9 +78,9 @@ export class FrontThread {
 
   /** Throws as Listener.open. */
   static async open(options: FrontOptions): Promise<FrontThread> {
-    const { worker } = options;
+    const { worker, incarnation } = options;
     worker.on('error', (error) => options.log.error(`the thread of clients and operators: ${describeError(error)}`));
-    worker.postMessage({ t: 'open' } satisfies ToFront);
+    worker.postMessage({ t: 'open', incarnation } satisfies ToFront);
     for (;;) {
       const [message] = (await Promise.race([once(worker, 'message'), once(worker, 'exit').then(() => [])])) as [
         FromFront | undefined,

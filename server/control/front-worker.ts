@@ -46,7 +46,7 @@ const loaded = import('../../native/addon.js');
 loaded.catch(() => undefined);
 
 async function run(start: FrontStart): Promise<void> {
-  await once(port, 'message'); // 'open'
+  const [{ incarnation }] = (await once(port, 'message')) as [Extract<ToFront, { t: 'open' }>];
   const { addon } = await loaded;
   const log = new Log(start.logLevel, (level, text, fields) => say({ t: 'log', level, text, fields }));
   const asked = new Map<number, Asked>();
@@ -96,6 +96,7 @@ async function run(start: FrontStart): Promise<void> {
         ).HttpPort.open({
           addresses: start.httpListen,
           serverId: start.serverId,
+          incarnation,
           handshakeMs: start.handshakeMs,
           tls,
           credentials,

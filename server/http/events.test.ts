@@ -1,13 +1,16 @@
 import test from 'ava';
 import { EventEmitter, once } from 'node:events';
 import { EMPTY } from '../../core/metadata/reduce.js';
-import type { Shard } from '../../core/metadata/state.js';
+import type { Member, Shard } from '../../core/metadata/state.js';
 import type { ClusterStatus } from '../status.js';
 import { LISTENER_UNREAD, LISTENERS } from './bounds.js';
 import { Events } from './events.js';
 
 const HOUR = 3_600_000;
-const STATUS = { members: [], shards: [], moves: [], term: 1, leader: 's1' } as unknown as ClusterStatus;
+const STATUS = {
+  ...{ members: [], shards: [], moves: [], moveErrors: [], failovers: [], term: 1, leader: 's1' },
+} as unknown as ClusterStatus;
+const hasJoined = (): boolean => true;
 
 class Stream extends EventEmitter {
   text = '';
@@ -41,7 +44,7 @@ test('a page that is open gets the figures, and the cluster is looked at while t
     looks += 1;
     return Promise.resolve(STATUS);
   };
-  const events = new Events({ look, lookMs: 1 });
+  const events = new Events({ look, hasJoined, lookMs: 1 });
   t.teardown(() => events.close());
   const stream = new Stream();
   t.is(looks, 0);
@@ -53,7 +56,7 @@ test('a page that is open gets the figures, and the cluster is looked at while t
 });
 
 test('what has happened is sent once, also to a page that comes later', (t) => {
-  const events = new Events({ look: () => new Promise(() => undefined), nowMs: () => 7 });
+  const events = new Events({ hasJoined, look: () => new Promise(() => undefined), nowMs: () => 7 });
   t.teardown(() => events.close());
   const first = new Stream();
   add(events, first);
@@ -68,8 +71,29 @@ test('what has happened is sent once, also to a page that comes later', (t) => {
   t.is(later.text, said);
 });
 
+test('what a start finds in its log is no news', (t) => {
+  const events = new Events({
+    look: () => new Promise(() => undefined),
+    hasJoined: ({ members }) => members.has('s1'),
+    nowMs: () => 7,
+  });
+  t.teardown(() => events.close());
+  const stream = new Stream();
+  add(events, stream);
+  const of = (owner: string, ...members: readonly string[]) => ({
+    ...EMPTY,
+    clusterId: 'c',
+    shards: [{ shard: 0, owner } as Shard],
+    members: new Map(members.map((id) => [id, { id } as Member])),
+  });
+  for (const state of [of('s2'), of('s3'), of('s3', 's1')]) events.stateChanged(state);
+  t.is(stream.text, '');
+  events.stateChanged(of('s1', 's1'));
+  t.regex(stream.text, /"from s3 to s1: shard 0"/);
+});
+
 test('there are at most so many pages', (t) => {
-  const events = new Events({ look: () => new Promise(() => undefined) });
+  const events = new Events({ hasJoined, look: () => new Promise(() => undefined) });
   t.teardown(() => events.close());
   const streams = Array.from({ length: LISTENERS + 1 }, () => new Stream());
   for (const stream of streams) add(events, stream);
@@ -81,7 +105,7 @@ test('there are at most so many pages', (t) => {
 });
 
 test('a page is gone with its connection, also where its answer never began', (t) => {
-  const events = new Events({ look: () => new Promise(() => undefined) });
+  const events = new Events({ hasJoined, look: () => new Promise(() => undefined) });
   t.teardown(() => events.close());
   const connection = new EventEmitter();
   add(events, new Stream(), undefined, connection);
@@ -91,7 +115,7 @@ test('a page is gone with its connection, also where its answer never began', (t
 });
 
 test('a page that does not read, or whose token was taken away, is cut off', async (t) => {
-  const events = new Events({ look: () => Promise.resolve(STATUS), lookMs: HOUR });
+  const events = new Events({ hasJoined, look: () => Promise.resolve(STATUS), lookMs: HOUR });
   t.teardown(() => events.close());
   const [slow, over, fine] = [new Stream(), new Stream(), new Stream()];
   slow.writableLength = LISTENER_UNREAD + 1;

@@ -10,11 +10,10 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { MetadataState } from '../../core/metadata/state.js';
-import { EMPTY } from '../../core/metadata/reduce.js';
 import type { Identity } from '../control/auth.js';
 import type { ClusterStatus } from '../status.js';
 import { LISTENER_UNREAD, LISTENERS, LOOK_MS } from './bounds.js';
-import { changesOf, Happenings, turnsOf } from './happenings.js';
+import { changesOf, Happenings, NewFailovers, turnsOf } from './happenings.js';
 import { viewOf, type Look } from './view.js';
 
 type Stream = Pick<ServerResponse, 'write' | 'destroy' | 'once' | 'writableLength'>;
@@ -30,6 +29,8 @@ interface Listening {
 export interface EventsOptions {
   /** The status of the cluster. */
   readonly look: () => Promise<ClusterStatus>;
+  /** Whether the metadata names this start of the server. */
+  readonly hasJoined: (state: MetadataState) => boolean;
   readonly nowMs?: () => number;
   readonly lookMs?: number;
 }
@@ -38,7 +39,9 @@ export class Events {
   readonly #options: EventsOptions;
   readonly #listening = new Set<Listening>();
   readonly #happenings: Happenings;
-  #state: MetadataState = EMPTY;
+  readonly #failovers = new NewFailovers();
+  /** Undefined until it has joined. */
+  #state: MetadataState | undefined;
   #last: Look | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isLooking = false;
@@ -52,9 +55,13 @@ export class Events {
     return this.#listening.size;
   }
 
-  /** What happens is noted whether anybody listens or not. */
+  /**
+   * What happens is noted whether anybody listens or not. A start applies the log again, so what comes before it has
+   * joined happened before it.
+   */
   stateChanged(state: MetadataState): void {
-    this.#happenings.add(changesOf(this.#state, state));
+    if (this.#state === undefined && !this.#options.hasJoined(state)) return;
+    if (this.#state !== undefined) this.#happenings.add(changesOf(this.#state, state));
     this.#state = state;
     for (const one of this.#listening) this.#tell(one);
   }
@@ -89,6 +96,7 @@ export class Events {
       const status = await look();
       const now = { atMs: nowMs(), status };
       this.#happenings.add(turnsOf(this.#last?.status, status));
+      for (const { atMs, text } of this.#failovers.in(status, now.atMs)) this.#happenings.add([text], atMs);
       const view = `event: view\ndata: ${JSON.stringify(viewOf(now, this.#last))}\n\n`;
       this.#last = now;
       for (const one of this.#listening) {

@@ -2,7 +2,7 @@ import test from 'ava';
 import { EMPTY } from '../../core/metadata/reduce.js';
 import type { Member, MetadataState, Server, Shard } from '../../core/metadata/state.js';
 import type { ClusterStatus } from '../status.js';
-import { changesOf, Happenings, turnsOf } from './happenings.js';
+import { changesOf, Happenings, NewFailovers, turnsOf } from './happenings.js';
 
 const shard = (n: number, owner?: string): Shard => ({ shard: n, ...(owner === undefined ? {} : { owner }) }) as Shard;
 const state = (more: Partial<MetadataState>): MetadataState => ({ ...EMPTY, clusterId: 'c', ...more });
@@ -15,7 +15,6 @@ test('owners, moves and servers that come, go and start again are said', (t) => 
     servers: [{ id: 's1', draining: false } as Server, { id: 's2', draining: false } as Server],
     shards: [shard(0, 's1'), shard(1, 's2'), shard(2, 's2'), shard(3)],
   });
-  t.deepEqual(changesOf(EMPTY, before), [], 'what was there before is no news');
   t.deepEqual(changesOf(before, before), []);
   const after = state({
     members: members(['s1', 'z'], ['s3', 'c']),
@@ -44,6 +43,20 @@ test('leaders and servers that stop answering are said', (t) => {
     's1 leads, in term 5',
     's2 answers again',
   ]);
+});
+
+test('a failover is said once, when it is over, with the time at which it was', (t) => {
+  const failover = (agoMs: number, shards = 2) =>
+    ({ from: 's1', to: 's2', shards, why: 'silent', values: 'all', agoMs }) as const;
+  const failovers = new NewFailovers();
+  const seen = (nowMs: number, ...all: readonly ReturnType<typeof failover>[]) =>
+    failovers.in({ failovers: all }, nowMs);
+  t.deepEqual(seen(10_500, failover(500, 1)), [], 'more shards may come');
+  t.deepEqual(seen(11_500, failover(1500)), [
+    { atMs: 10_000, text: 'failover: 2 shards from s1 to s2, since s1 did not answer: with all values, from a copy' },
+  ]);
+  t.deepEqual(seen(12_500, failover(2400)), [], 'as another server saw it');
+  t.is(seen(50_000, failover(10_000)).length, 1, 'the next one');
 });
 
 test('the last 200 are kept, under numbers that rise', (t) => {

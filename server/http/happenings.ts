@@ -3,6 +3,7 @@
  * or two statuses. The last MOST are kept.
  */
 import type { MetadataState } from '../../core/metadata/state.js';
+import { failoverText } from '../move-lines.js';
 import type { ClusterStatus } from '../status.js';
 
 export interface Happening {
@@ -25,8 +26,6 @@ function shardsText(shards: readonly number[]): string {
 
 /** Of the metadata: owners, moves, servers that come, go, start again or are drained. */
 export function changesOf(before: MetadataState, after: MetadataState): string[] {
-  // What the first state says was there before this server's start.
-  if (before.clusterId === '') return [];
   const lines: string[] = [];
   for (const [id, { incarnation }] of after.members) {
     const known = before.members.get(id);
@@ -73,6 +72,30 @@ export function turnsOf(before: ClusterStatus | undefined, after: ClusterStatus)
   return lines;
 }
 
+/** Shards that fail over within a second are one failover: until then more of them may come. */
+const WHOLE_MS = 1000;
+/** Two servers saw the same failover, and each says when. */
+const SAME_MS = 2000;
+
+/** Failovers that no status before had. */
+export class NewFailovers {
+  /** When the last from a server to another was. */
+  readonly #known = new Map<string, number>();
+
+  in(
+    { failovers }: Pick<ClusterStatus, 'failovers'>,
+    nowMs: number,
+  ): { readonly atMs: number; readonly text: string }[] {
+    return [...failovers].reverse().flatMap((one) => {
+      const way = `${one.from} ${one.to}`;
+      const atMs = nowMs - one.agoMs;
+      if (one.agoMs < WHOLE_MS || atMs - (this.#known.get(way) ?? -Infinity) < SAME_MS) return [];
+      this.#known.set(way, atMs);
+      return [{ atMs, text: failoverText(one) }];
+    });
+  }
+}
+
 export class Happenings {
   readonly #nowMs: () => number;
   #all: Happening[] = [];
@@ -82,8 +105,8 @@ export class Happenings {
     this.#nowMs = nowMs;
   }
 
-  add(lines: readonly string[]): void {
-    for (const text of lines) this.#all.push({ number: ++this.#number, atMs: this.#nowMs(), text });
+  add(lines: readonly string[], atMs = this.#nowMs()): void {
+    for (const text of lines) this.#all.push({ number: ++this.#number, atMs, text });
     this.#all = this.#all.slice(-MOST);
   }
 

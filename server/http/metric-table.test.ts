@@ -42,6 +42,7 @@ test('the dashboard asks for metrics that there are', (t) => {
       const names = namesIn(expr);
       t.true(names.length > 0, expr);
       for (const name of names) t.true(NAMES.includes(name), name);
+      t.notRegex(expr, /rate\([^()]*\[(?!\$__rate_interval\])/, 'a rate over less than two scrapes is empty');
     }
   }
 });

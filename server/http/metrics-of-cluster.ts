@@ -20,8 +20,10 @@ export const OF_CLUSTER: readonly Metric[] = [
   gauge('farkv_raft_is_leader', '1: this server leads the metadata group', ({ status, node }) =>
     one(status.leader === node.id),
   ),
-  counter('farkv_raft_leader_changes_total', 'Leaders of the metadata group that this server has seen', ({ node }) =>
-    one(node.group.leaderChanges),
+  counter(
+    'farkv_raft_leader_changes_total',
+    'Elections of a leader of the metadata group that this server has seen',
+    ({ node }) => one(node.group.leaderChanges),
   ),
   counter(
     'farkv_raft_proposals_failed_total',

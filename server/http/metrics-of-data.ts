@@ -7,6 +7,9 @@ import { buckets, counter, gauge, named, one, sum, type Metric, type Seen } from
 /** Requests that change an entry. */
 const CHANGES: readonly RequestKind[] = ['put', 'delete', 'cas', 'increment', 'append', 'touch', 'fields'];
 
+/** Why a server refuses changes that others could take: they are counted from 0 on, so that a rate sees the first one. */
+const OWN_REASONS = { ERR_TABLE_FULL: 0, ERR_TOO_FEW_COPIES: 0, ERR_NO_MEMORY: 0 };
+
 type Workers = Seen['workers'];
 const operations = (workers: Workers): RequestKind[] =>
   [...new Set(workers.flatMap(({ latencyNs }) => Object.keys(latencyNs)))] as RequestKind[];
@@ -57,10 +60,7 @@ export const OF_DATA: readonly Metric[] = [
     'farkv_put_rejected_total',
     'Changes that were refused, by error',
     ({ workers }) =>
-      named(
-        'reason',
-        workers.flatMap(({ refusedOf }) => CHANGES.map((op) => refusedOf[op] ?? {})),
-      ),
+      named('reason', [OWN_REASONS, ...workers.flatMap(({ refusedOf }) => CHANGES.map((op) => refusedOf[op] ?? {}))]),
     ['reason'],
   ),
   counter(

@@ -1,5 +1,5 @@
 /** Metrics of the shards that a server owns, of its copies of others' shards, and of the memory of both. */
-import { memoryParts, pageParts } from '../status.js';
+import { isNearlyFull, memoryParts, pageParts } from '../status.js';
 import { byTenant, gauge, named, one, sum, type Metric } from './metric-row.js';
 
 export const OF_SHARDS: readonly Metric[] = [
@@ -69,6 +69,18 @@ export const OF_SHARDS: readonly Metric[] = [
     'farkv_used_bytes',
     'Registered memory that cannot take another entry now',
     byTenant(({ usedBytes }) => usedBytes),
+    ['tenant'],
+  ),
+  gauge(
+    'farkv_shards_memory_limit_bytes',
+    'What the tables of these shards may register: each has a limit of its own, at which it refuses changes',
+    byTenant(({ memoryLimitBytes }) => memoryLimitBytes),
+    ['tenant'],
+  ),
+  gauge(
+    'farkv_shards_nearly_full',
+    'Shards of this server that use more than nine tenths of their limit',
+    byTenant((shard) => Number(isNearlyFull(shard.usedBytes, shard.memoryLimitBytes))),
     ['tenant'],
   ),
   gauge('farkv_memory_limit_bytes', '--memory', ({ status, node }) =>

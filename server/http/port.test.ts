@@ -35,6 +35,7 @@ async function open(t: ExecutionContext, isCertified = true): Promise<Opened> {
   const port = await HttpPort.open({
     addresses: [{ host: '127.0.0.1', port: 0 }],
     serverId: 's1',
+    incarnation: 'a',
     handshakeMs: 60_000,
     tls: undefined,
     credentials,

@@ -42,6 +42,8 @@ import { Readiness, roleOf } from './readiness.js';
 export interface HttpPortOptions {
   readonly addresses: readonly HostPort[];
   readonly serverId: string;
+  /** Of this start, as the metadata names it. */
+  readonly incarnation: string;
   readonly handshakeMs: number;
   readonly tls: ListenerOptions['tls'];
   readonly credentials: Credentials;
@@ -92,7 +94,10 @@ export class HttpPort {
     this.#refusals = limitedAudit(options.log);
     this.#readiness = new Readiness(options.serverId);
     this.#own = new Fresh({ ask: options.own, freshMs: FRESH_MS, answerMs: ANSWER_MS });
-    this.#events = new Events({ look: options.all });
+    this.#events = new Events({
+      look: options.all,
+      hasJoined: ({ members }) => members.get(options.serverId)?.incarnation === options.incarnation,
+    });
     // Without a Host Node would answer by itself, as often as asked in one turn.
     const bounds = { maxHeaderSize: HEADER_BYTES, keepAliveTimeout: PAUSE_MS, requireHostHeader: false };
     this.#http = createServer(bounds, (request, response) => {

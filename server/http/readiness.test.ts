@@ -17,6 +17,7 @@ const status = (more: object): ClusterStatus =>
 test('a server is ready when it has a lease, knows a leader and serves what it owns', (t) => {
   t.is(notReady(status({}), 's1'), undefined);
   t.is(notReady(status({ members: [] }), 's1'), 'this server is starting');
+  t.is(notReady(status({ members: [node({ stopping: true })] }), 's1'), 'this server is stopping');
   t.regex(notReady(status({ leader: undefined }), 's1') ?? '', /no leader/);
   for (const leaseHeld of [false, undefined])
     t.regex(notReady(status({ members: [node({ leaseHeld })] }), 's1') ?? '', /no lease/);

@@ -5,6 +5,7 @@ import type { ClusterStatus } from '../status.js';
 export function notReady({ leader, members, shards }: ClusterStatus, id: string): string | undefined {
   const node = members.find((member) => member.id === id)?.node;
   if (node === undefined) return 'this server is starting';
+  if (node.stopping === true) return 'this server is stopping';
   if (leader === undefined) return 'the metadata group has no leader';
   const recovering = node.values?.recovering;
   if (recovering !== undefined)

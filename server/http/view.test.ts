@@ -1,14 +1,22 @@
 import test from 'ava';
 import type { ClusterStatus } from '../status.js';
+import { HISTOGRAM_BOUNDS } from '../../core/exposition.js';
 import { topScreen } from '../cli/top-screen.js';
 import { viewOf } from './view.js';
 
-const latency = { count: 1, p50: 1000, p99: 2000, max: 3000 };
+/** Each of between 2 and 4 us. */
+const latency = (count: number): object => ({
+  ...{ count, p50: 3000, p99: 3000, max: 3000 },
+  below: Array.from({ length: HISTOGRAM_BOUNDS }, (_, i) => (i < 2 ? 0 : count)),
+});
 const worker = (put: number, readsServed: number): object => ({
-  requests: { get: 0, put, delete: 0, cas: 0, scan: 0, lease: 0, layout: 0 },
+  requests: {
+    ...{ get: 0, put, delete: 0, cas: 0, scan: 0, lease: 0, layout: 0 },
+    ...{ increment: put, append: 2 * put, touch: 3 * put, fields: 4 * put },
+  },
   readsServed,
   reported: { hits: put, misses: put, reads: 3 * put, readBytes: 0, twoSidedGets: 0 },
-  latencyNs: { get: latency, put: latency },
+  latencyNs: { get: { ...latency(0), below: [] }, put: latency(put) },
 });
 const status = (put: number, more: { processId?: number; id?: string } = {}): ClusterStatus =>
   ({
@@ -50,8 +58,14 @@ test('rates are those between two looks at the same process', (t) => {
   const before = { atMs: 1000, status: status(100) };
   t.like(viewOf(before).rates, { put: 0 }, 'the first look has none');
   const view = viewOf({ atMs: 3000, status: status(300) }, before);
-  t.like(view.rates, { put: 100, read: 200, get: 0 });
-  t.like(view.servers[0], { rates: { put: 100 }, putUsP99: 2, shards: 1, entries: 5, leaseHeld: true });
+  t.deepEqual(view.rates, {
+    ...{ get: 0, put: 100, delete: 0, cas: 0, scan: 0, read: 200 },
+    ...{ increment: 100, append: 200, touch: 300, fields: 400 },
+  });
+  t.like(view.servers[0], { rates: { put: 100 }, getUsP99: 0, syncUsP99: 0, shards: 1, entries: 5, leaseHeld: true });
+  const { putUsP50 = 0, putUsP99 = 0 } = view.servers[0] ?? {};
+  t.true(putUsP50 > 2.9 && putUsP50 < 3.2 && putUsP99 > 4 && putUsP99 < 4.1, `${putUsP50}, ${putUsP99}`);
+  t.is(viewOf({ atMs: 4000, status: status(300) }, { atMs: 3000, status: status(300) }).servers[0]?.putUsP99, 0);
   t.like(view.shards[1], { tenant: 'blue', owner: 's2', state: 'unreachable' });
   t.like(view, { memory: { live: 7 }, pages: { small: 9 } });
   t.deepEqual(view.gets, { perSecond: 200, hitRatio: 0.5, readsPerGet: 1.5 });
@@ -78,7 +92,7 @@ test('a narrow screen has fewer columns, and whole ones', (t) => {
   t.true(lines.every((line) => line.length <= 80));
   const titles = lines.find((line) => line.startsWith('SERVER'));
   t.regex(titles ?? '', /^SERVER +STATE .*MEMORY +READS\/S +PUTS\/S .*PUT P99/);
-  t.regex(lines.find((line) => line.startsWith('s1 ')) ?? '', / 617,284 .* 2\.\d+ ?us| 617,284 /);
+  t.regex(lines.find((line) => line.startsWith('s1 ')) ?? '', / 1,234,567 +617,284 +4\.\d+ µs /);
   const wide = topScreen(view, { columns: 200, rows: 24 });
   for (const title of ['LEASE', 'COPIES', 'ENTRIES', 'OTHER/S', 'PUT P50', 'CLIENTS'])
     t.true(wide.includes(title), title);

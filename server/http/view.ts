@@ -2,15 +2,26 @@
  * The figures of a cluster as the page and `farkv top` show them: those of `farkv status`, summed up, and with the rates
  * between two looks. Plain values, without anything that a monitor may not see.
  */
-import type { ReportedGets } from '../../native/data-plane-stats.js';
+import type { DataPlaneStats, Latency, ReportedGets } from '../../native/data-plane-stats.js';
 import { attention } from '../attention.js';
 import { errorLines, moveLines } from '../move-lines.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from '../status.js';
+import { latencyBetween } from './latency-between.js';
 
-export const KINDS = ['get', 'put', 'delete', 'cas', 'scan', 'read'] as const;
+type Worker = DataPlaneStats['workers'][number];
+
+export const KINDS = [
+  ...(['get', 'put', 'delete', 'cas', 'increment', 'append', 'touch', 'fields'] as const),
+  ...(['scan', 'read'] as const),
+] as const;
+/** Those that change an entry, `put` beside. */
+const OTHER_CHANGES = ['delete', 'cas', 'increment', 'append', 'touch', 'fields'] as const;
 /** `read`: one-sided READs that the process itself serves, over tcp alone. `get`: two-sided ones. */
 export type Kind = (typeof KINDS)[number];
 export type Rates = Readonly<Record<Kind, number>>;
+
+/** Changes that are no PUTs. */
+export const otherChanges = (rates: Rates): number => OTHER_CHANGES.reduce((n, kind) => n + rates[kind], 0);
 
 export interface ServerView {
   readonly id: string;
@@ -33,11 +44,11 @@ export interface ServerView {
   readonly leaseHeld: boolean;
   /** Per second since the look before. */
   readonly rates: Rates;
-  /** Of requests since its start, the worst worker's, microseconds; 0: none yet. */
+  /** Of requests since the look before, microseconds; 0: there were none. */
   readonly getUsP99: number;
   readonly putUsP50: number;
   readonly putUsP99: number;
-  /** Of synced batches, microseconds; 0: none. */
+  /** Of synced batches since then, microseconds; 0: there were none. */
   readonly syncUsP99: number;
 }
 
@@ -87,7 +98,7 @@ export interface Look {
   readonly status: ClusterStatus;
 }
 
-const NONE: Rates = { get: 0, put: 0, delete: 0, cas: 0, scan: 0, read: 0 };
+const NONE = Object.fromEntries(KINDS.map((kind) => [kind, 0])) as unknown as Rates;
 const sum = (all: readonly number[]): number => all.reduce((n, one) => n + one, 0);
 const add = (all: readonly Rates[]): Rates =>
   all.reduce((a, b) => Object.fromEntries(KINDS.map((kind) => [kind, a[kind] + b[kind]])) as unknown as Rates, NONE);
@@ -113,7 +124,7 @@ function getsView(now: Look, before: Look | undefined): GetsView {
   });
   const since = (of: (one: ReportedGets) => number): number => {
     const all = ({ node }: MemberStatus): number =>
-      sum((node?.dataPlane?.workers ?? []).map(({ reported }) => (reported === undefined ? 0 : of(reported))));
+      sum((node?.dataPlane?.workers ?? []).map(({ reported }) => of(reported)));
     return Math.max(0, sum(pairs.map(([member, earlier]) => all(member) - all(earlier))));
   };
   const hits = since((one) => one.hits);
@@ -147,8 +158,14 @@ function serverView(member: MemberStatus, now: Look, before: Look | undefined): 
   const { id, state, leader, role, witness, draining, zone, node, memoryBytes: limitBytes } = member;
   const owned = now.status.shards.filter(({ owner }) => owner === id);
   const workers = node?.dataPlane?.workers ?? [];
-  const worst = (kind: 'get' | 'put', of: 'p50' | 'p99'): number =>
-    Math.max(0, ...workers.map(({ latencyNs }) => latencyNs[kind][of])) / 1000;
+  const earlier = earlierOf(member, before);
+  const micros = (of: (worker: Worker) => Latency | undefined, quantile: number): number => {
+    if (earlier === undefined) return 0;
+    const [last, first] = [workers, earlier.node?.dataPlane?.workers ?? []].map((all) =>
+      all.flatMap((worker) => of(worker) ?? []),
+    );
+    return (latencyBetween(last ?? [], first ?? [], quantile) ?? 0) / 1000;
+  };
   return {
     id,
     state,
@@ -170,10 +187,10 @@ function serverView(member: MemberStatus, now: Look, before: Look | undefined): 
     clients: node?.clients ?? 0,
     leaseHeld: node?.leaseHeld ?? false,
     rates: ratesOf(member, now, before),
-    getUsP99: worst('get', 'p99'),
-    putUsP50: worst('put', 'p50'),
-    putUsP99: worst('put', 'p99'),
-    syncUsP99: Math.max(0, ...workers.map(({ log }) => log?.syncNs.p99 ?? 0)) / 1000,
+    getUsP99: micros(({ latencyNs }) => latencyNs.get, 0.99),
+    putUsP50: micros(({ latencyNs }) => latencyNs.put, 0.5),
+    putUsP99: micros(({ latencyNs }) => latencyNs.put, 0.99),
+    syncUsP99: micros(({ log }) => log?.syncNs, 0.99),
   };
 }
 

@@ -20,6 +20,7 @@ import type { Log } from '../log.js';
 import { NoRoom } from '../raft-storage/disk.js';
 import { endProcess, FileDisk, RaftStorage } from '../raft-storage/index.js';
 import { MetadataDriver } from './driver.js';
+import { LeaderChanges } from './leader-changes.js';
 import { LeaderDuties, type ClusterMade } from './leader-duties.js';
 import { checkLeaseGrant, LeaseGrantor, type LeaseGrant, type LeaseRequest } from './lease-grantor.js';
 import { LocalProposer } from './local-proposer.js';
@@ -44,7 +45,7 @@ export interface GroupOptions {
 
 /** Counts since this server's start. */
 export interface GroupFigures {
-  /** How often it has learned of another leader than before, the first one included. */
+  /** Terms of whose leader it has learned. */
   readonly leaderChanges: number;
   /** Changes of the metadata that it asked for, and that nobody took in time. */
   readonly failedProposals: number;
@@ -65,8 +66,7 @@ export class MetadataGroup {
   readonly #id: string;
   readonly duties: LeaderDuties;
   readonly #storage: RaftStorage;
-  #lastLeader = 0;
-  #leaderChanges = 0;
+  readonly #leaderChanges = new LeaderChanges();
 
   /** Throws ERR_DATA_DIR when the log is damaged, missing, or another server's. */
   constructor(options: GroupOptions) {
@@ -139,10 +139,7 @@ export class MetadataGroup {
     driver.onConfig(() => duties.look());
     let said = -1;
     driver.onLeader((leader) => {
-      if (leader !== 0 && leader !== this.#lastLeader) {
-        this.#lastLeader = leader;
-        this.#leaderChanges += 1;
-      }
+      this.#leaderChanges.seen(leader, driver.term);
       if (leader !== said)
         log.info(
           leader === 0
@@ -172,7 +169,7 @@ export class MetadataGroup {
 
   get figures(): GroupFigures {
     return {
-      leaderChanges: this.#leaderChanges,
+      leaderChanges: this.#leaderChanges.count,
       failedProposals: this.proposer.failed,
       failedOver: this.duties.failedOver,
       peers: this.peers.figures,

@@ -102,7 +102,8 @@ test('requests and reported GETs count for the tenant of the client; without ten
 test('some calls of each kind are timed where latencies are wanted, also of those that fail', async (t) => {
   const cluster = await Cluster.start(t, { servers: 1 });
   const client = await connect({ servers: cluster.addresses, timeoutMs: 120_000, latencies: true });
-  t.teardown(() => client.close());
+  const idle = await connect({ servers: cluster.addresses, timeoutMs: 120_000, latencies: true });
+  t.teardown(() => Promise.all([client.close(), idle.close()]));
   await client.put('text', 'no number');
   const countOf = (call: string): number =>
     samples(metricsText(client.metrics())).get(`farkv_call_seconds_count{call="${call}"}`) ?? 0;
@@ -123,4 +124,5 @@ test('some calls of each kind are timed where latencies are wanted, also of thos
     t.is(timed.get(`farkv_call_seconds_bucket{call="${call}",le="+Inf"}`), countOf(call));
     t.true((timed.get(`farkv_call_seconds_sum{call="${call}"}`) ?? 0) > 0);
   }
+  t.false(metricsText(idle.metrics()).includes('farkv_call_seconds_count'), 'calls count for their own client');
 });

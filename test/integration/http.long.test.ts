@@ -134,6 +134,41 @@ test('/metrics tells of the ways to other servers, and that one is gone', async 
   t.is(has('farkv_peer_up', 's2'), 1);
 });
 
+test('a shard that refuses changes for want of memory is in the metrics, and needs attention', async (t) => {
+  const { at, cluster } = await start(t);
+  const client = await connect({ servers: cluster.addresses, timeoutMs: 120_000 });
+  t.teardown(() => client.close());
+  const look = async (): Promise<Map<string, number>> => samples((await ask(at, '/metrics')).text);
+  const before = await look();
+  t.is(before.get('farkv_put_rejected_total{reason="ERR_TABLE_FULL"}'), 0, 'so that a rate sees the first one');
+  t.is(before.get('farkv_shards_nearly_full{tenant=""}'), 0);
+  t.is(before.get('farkv_shards_memory_limit_bytes{tenant=""}'), before.get('farkv_memory_limit_bytes'));
+  const value = Buffer.alloc(200_000);
+  const filled = async (): Promise<void> => {
+    for (let i = 0; ; i++) await client.put(`key ${i}`, value);
+  };
+  await t.throwsAsync(filled, { code: 'ERR_TABLE_FULL' });
+  let found = before;
+  while (found.get('farkv_put_rejected_total{reason="ERR_TABLE_FULL"}') === 0) found = await look();
+  t.true((found.get('farkv_shards_nearly_full{tenant=""}') ?? 0) >= 1);
+  const { code, stdout } = await farkv(['status', '--connect', cluster.addresses[0] ?? '']);
+  t.is(code, 1);
+  t.regex(stdout, /^needs attention: (shards? [01].* at s1: more than 90 %|s1 uses 9\d %)/m);
+});
+
+test('a server that was told to stop is not ready, while it waits for the leases of its clients', async (t) => {
+  const { at, cluster } = await start(t, ['--lease-ms', '10000']);
+  const client = await connect(cluster.addresses);
+  t.teardown(() => client.close());
+  await client.put('a key', 'a value');
+  t.is(String(await client.get('a key')), 'a value');
+  t.is((await ask(at, '/readyz')).status, 200);
+  cluster.server(0).signal('SIGTERM');
+  let answer = await ask(at, '/readyz');
+  while (answer.status === 200) answer = await ask(at, '/readyz');
+  t.like(answer, { status: 503, text: 'this server is stopping\n' });
+});
+
 test('OpenMetrics is for those who ask for it', async (t) => {
   const { at } = await start(t);
   const { headers, text } = await ask(at, '/metrics', {

@@ -77,6 +77,13 @@ async function startPrometheus(t: ExecutionContext, targets: readonly string[]):
   return at;
 }
 
+withPromtool(`alerts fire for what they are there for, and for nothing else (${where})`, (t) => {
+  const tested = spawnSync('promtool', ['test', 'rules', inRepository('test/fixtures/alerts.yml')], {
+    encoding: 'utf8',
+  });
+  t.is(tested.status, 0, tested.stdout + tested.stderr);
+});
+
 interface Target {
   readonly health: string;
   readonly lastError: string;

@@ -110,6 +110,16 @@ TEST(a_status_outside_the_set_is_an_internal_error) {
     CHECK(strcmp(fkv_status_name((fkv_status)-1), "ERR_INTERNAL") == 0);
     for (int s = 0; s < FKV_STATUS_COUNT; s++) CHECK(fkv_status_name((fkv_status)s) && fkv_status_text((fkv_status)s));
 }
+TEST(statuses_of_one_name_are_counted_as_one) {
+    uint64_t count[FKV_STATUS_COUNT] = { [FKV_STALE_SEQUENCE] = 3, [FKV_UNDECIDED] = 4, [FKV_TIMEOUT] = 5 };
+    CHECK(fkv_status_count(count, FKV_STALE_SEQUENCE) == 7 && fkv_status_count(count, FKV_UNDECIDED) == 0);
+    CHECK(fkv_status_count(count, FKV_TIMEOUT) == 5 && fkv_status_count(count, FKV_BUSY) == 0);
+    count[FKV_STALE_SEQUENCE] = 0;
+    CHECK(fkv_status_count(count, FKV_STALE_SEQUENCE) == 4);
+    uint64_t all = 0, once = 0;
+    for (int s = 0; s < FKV_STATUS_COUNT; s++) all += count[s], once += fkv_status_count(count, (fkv_status)s);
+    CHECK(all == once);
+}
 
 int main(int argc, char **argv) {
     RUN(keys_are_hashed_with_siphash_1_3);
@@ -120,5 +130,6 @@ int main(int argc, char **argv) {
     RUN(crc32c_chains);
     RUN(random_bytes_differ);
     RUN(a_status_outside_the_set_is_an_internal_error);
+    RUN(statuses_of_one_name_are_counted_as_one);
     return check_end(argc, argv);
 }

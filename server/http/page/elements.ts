@@ -33,7 +33,11 @@ export function fillTable(id: string, titles: readonly Cell[], rows: readonly (r
   byId(id).replaceChildren(head, body);
 }
 
+/** A list whose text stays is left alone: so it can be selected, and a screen reader says it once. */
 export function fillList(list: Element, lines: readonly string[], none = ''): void {
+  const shown = lines.length === 0 && none !== '' ? [none] : lines;
+  const isSame = [...list.children].map(({ textContent }) => textContent).join('\n') === shown.join('\n');
+  if (isSame && list.children.length === shown.length) return;
   const items = lines.map((line) => element('li', line));
   list.replaceChildren(...(items.length === 0 && none !== '' ? [element('li', none, 'dim')] : items));
 }

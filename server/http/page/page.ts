@@ -3,7 +3,7 @@
  * The page of a cluster: what the server sends (events.ts), shown. It asks for nothing else, and changes nothing.
  */
 import type { Happening } from '../happenings.js';
-import type { ServerView, ShardView, View } from '../view.js';
+import type { Rates, ServerView, ShardView, View } from '../view.js';
 import { Chart } from './charts.js';
 import { byId, bytes, count, element, fillList, fillTable, micros, span, type Cell } from './elements.js';
 import { follow } from './follow.js';
@@ -13,7 +13,9 @@ const HAPPENED = 100;
 const SILENT_MS = 4000;
 const MIB = 1 << 20;
 
-const operations = new Chart('operations', ['GETs of clients', 'two-sided get', 'put', 'delete', 'cas', 'tcp READ']);
+const operations = new Chart('operations', [
+  ...['GETs of clients', 'two-sided get', 'put', 'other changes', 'scan', 'tcp READ'],
+]);
 const reads = new Chart('reads', ['READs per GET']);
 const latency = new Chart('latency', ['put p50', 'put p99', 'get p99', 'sync p99'], true);
 const memory = new Chart('memory', ['used', 'registered']);
@@ -59,10 +61,14 @@ function showFacts(view: View): void {
 const roleText = ({ leader, role, witness, draining }: ServerView): string =>
   [leader ? 'leader' : role, ...(witness ? ['witness'] : []), ...(draining ? ['draining'] : [])].join(', ');
 
+/** All that is not read. */
+function changes({ get, scan, read, ...rates }: Rates): number {
+  return Object.values(rates).reduce((n, rate) => n + rate, 0);
+}
+
 function serverRow(server: ServerView): Cell[] {
   const isUp = server.state === 'up';
   const known = (text: string): Cell => (isUp ? number(text) : { text: '-', kind: 'number' });
-  const changes = server.rates.put + server.rates.delete + server.rates.cas;
   return [
     { text: server.id },
     { text: server.state, kind: isUp ? 'good' : 'bad' },
@@ -75,7 +81,7 @@ function serverRow(server: ServerView): Cell[] {
     known(bytes(server.memoryBytes)),
     { text: server.limitBytes === 0 ? '-' : bytes(server.limitBytes), kind: 'number' },
     known(count(server.rates.get + server.rates.read)),
-    known(count(changes)),
+    known(count(changes(server.rates))),
     known(micros(server.putUsP99)),
     known(String(server.clients)),
     { text: isUp ? span(server.uptimeMs) : '-', kind: 'number' },
@@ -139,8 +145,8 @@ function show(view: View): void {
     ],
   );
   fillList(byId('moves'), view.moves, 'none');
-  const { get, put, delete: deleted, cas, read } = view.rates;
-  operations.add(view.atMs, [view.gets.perSecond, get, put, deleted, cas, read]);
+  const { get, put, scan, read } = view.rates;
+  operations.add(view.atMs, [view.gets.perSecond, get, put, changes(view.rates) - put, scan, read]);
   reads.add(view.atMs, [view.gets.readsPerGet]);
   const worst = (of: (server: ServerView) => number): number => Math.max(0, ...view.servers.map(of));
   latency.add(view.atMs, [

@@ -314,7 +314,7 @@ export class FarkvNode {
     this.#undo.push(() => listener.close());
     const front = (ports.front = await FrontThread.open({
       worker: this.#front,
-      incarnation: hex64(this.#incarnation),
+      incarnation: toHex64(this.#incarnation),
       call: (caller, method, args) => answerCall(calls, caller, method, args),
       log: this.#log,
       failed: (error) => this.#fail(error),

@@ -189,7 +189,7 @@ function logPages(plane: DataPlane, log: Log): void {
   plane.stats().then(
     ({ pages }) =>
       log.info(
-        pages === undefined || pages === 'small'
+        pages === 'small'
           ? 'huge pages: the system gives none, tables are in small ones; farkv doctor says how to have them'
           : `huge pages: ${pages} ones for tables`,
       ),

@@ -18,7 +18,7 @@ test('a copy that does not fit its server is named by farkv status, which exits 
   await joiner.start();
   await succeeds(t, cluster, 'replication', 'set', '--level', 'replicated');
   await joiner.said(/no copy could be made here of what s1 has, for want of memory/);
-  await statusWhen(address, (s) => s.members.some((m) => m.node?.fullCopies?.includes(0) === true));
+  await statusWhen(address, (s) => s.members.some((m) => m.node?.fullCopies.includes(0) === true));
   const { code, stdout } = await farkv(['status', '--connect', address]);
   t.is(code, 1);
   t.regex(stdout, /1\/2 s1 s2 \(full\) DEGRADED/);

@@ -161,7 +161,7 @@ export class Cluster {
   #named(clusterId: string): void {
     if (clusterId === '') return;
     this.#stranger = clusterId;
-    this.#routes.checkCluster(clusterId);
+    this.#routes.checkCluster(clusterId); // mutation: client/ticket-of-a-stranger
     this.#stranger = undefined;
   }
 

@@ -48,6 +48,13 @@ export const mutations = rows('client', {
     bytes('what waits for room is not changed by what the caller does to its buffers after the call'),
   ],
   'another-codec': [never(), stored],
+  'ticket-of-a-stranger': [
+    drop(),
+    {
+      test: 'test/integration/sdk-failures.long.test.ts',
+      title: "a client whose cluster is gone is told so by every call: the next one's map is older",
+    },
+  ],
   'welcome-of-a-stranger': [drop(), stranger('the welcome')],
   'map-of-a-stranger': [drop(), stranger('the first part of the map')],
 });

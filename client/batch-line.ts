@@ -3,6 +3,7 @@
  * is, waits, and goes on, in turn with the others. All batches of a kind have a share of the places together, so that
  * calls for single keys find room beside them, however long the batches are.
  */
+import { AbortWatch } from './abort-watch.js';
 import { Status, statusError } from './errors.js';
 import type { Limits } from './operations.js';
 import { isSilent, PatientQueue, silence, type Waits } from './patient-queue.js';
@@ -11,6 +12,9 @@ import type { Turn } from './turn.js';
 
 /** Room for fewer operations is no reason to go on. */
 const WORTHWHILE = 64;
+
+/** Of all batches that wait. */
+const aborts = new AbortWatch<() => void>((end) => end());
 
 class RoomWait implements Waits {
   since = 0;
@@ -132,11 +136,11 @@ export class BatchLine {
       wait.fail(abortError(signal));
       queue.oneEnded();
     };
-    signal.addEventListener('abort', aborted, { once: true });
+    aborts.add(aborted, signal);
     try {
       await wait.promise;
     } finally {
-      signal.removeEventListener('abort', aborted);
+      aborts.remove(aborted, signal);
     }
   }
 

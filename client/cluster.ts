@@ -71,7 +71,7 @@ export class Cluster {
   #mapAt = 0;
   #controlErrors: readonly FarkvError[] = [];
   #begunAt = 0;
-  /** The cluster whose map came last, if it is another one than the client's. */
+  /** The cluster that was named last, if it is another one than the client's. */
   #stranger: string | undefined;
   #closed = false;
 
@@ -88,6 +88,7 @@ export class Cluster {
       token: settings.token,
       tls: settings.tls,
       handlers: {
+        cluster: (clusterId) => this.#named(clusterId),
         map: (map) => this.#map(map),
         ticket: (ticket) => this.#newTicket(ticket),
         access: (access, tenant) => {
@@ -153,12 +154,21 @@ export class Cluster {
 
   // ---------------------------------------------------------------- what the control connection says
 
+  /**
+   * Owners of another cluster listen where the client's own did. With a ticket of theirs the client would read and
+   * change their entries; the ticket that it has opens nothing there.
+   */
+  #named(clusterId: string): void {
+    if (clusterId === '') return;
+    this.#stranger = clusterId;
+    this.#routes.checkCluster(clusterId); // mutation: client/ticket-of-a-stranger
+    this.#stranger = undefined;
+  }
+
   #map(map: ClientMap): void {
     if (this.#closed || map.clusterId === '' || map.shards.length === 0) return;
     // A server that is behind the one before it brings nothing new.
     if (map.mapEpoch < this.#mapEpoch) return;
-    const own = this.#routes.identity?.clusterId;
-    this.#stranger = own === undefined || own === map.clusterId ? undefined : map.clusterId;
     const { owners, routes } = this.#routes.update(map);
     const parts = (this.#parts ??= this.#start(map));
     parts.native.setReplicated(map.replicated === true);

@@ -1,8 +1,8 @@
 /**
  * Completion records: what the native side says of a finished operation, and where its value lies.
  *
- * A record is eight numbers (native/native-client.ts CompletionField) in an array that the native side owns; it is read before
- * the next call.
+ * A record is CompletionField.Words numbers (native/native-client.ts) in an array that the native side owns; it is read
+ * before the next call.
  *
  * Where a value lies is said by its record's Offset alone. `offsetIn` is the only place that reads it; NO_VALUE does
  * not leave this file but as "undefined", or as the ABSENT of getManyInto.

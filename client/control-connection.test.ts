@@ -11,7 +11,7 @@ import {
   type Hello,
 } from '../core/protocol/index.js';
 import { ControlConnection } from './control-connection.js';
-import type { ErrorCode, FarkvError } from './errors.js';
+import { FarkvError, type ErrorCode } from './errors.js';
 
 type Script = (hello: Hello, socket: Socket, send: (...frames: Frame[]) => void) => void;
 
@@ -94,6 +94,7 @@ const welcome: Frame = {
   serverId: 's1',
   clusterId: 'ab'.repeat(16),
   clientId: '00000000000000cd',
+  access: 'writer',
   ticket,
 };
 const accept: Script = (_, __, send) => send(welcome, { t: 'map', map: map(1) });
@@ -109,7 +110,12 @@ interface Followed {
 function follow(
   t: ExecutionContext,
   servers: readonly string[],
-  options: { readonly token?: string; readonly probeMs?: number; readonly onMap?: (map: ClientMap) => void } = {},
+  options: {
+    readonly token?: string;
+    readonly probeMs?: number;
+    readonly onMap?: (map: ClientMap) => void;
+    readonly onCluster?: (clusterId: string) => void;
+  } = {},
 ): Followed {
   const log: string[] = [];
   const failures: FarkvError[] = [];
@@ -124,6 +130,8 @@ function follow(
     tls: undefined,
     ...(options.probeMs === undefined ? {} : { probeMs: options.probeMs }),
     handlers: {
+      cluster: (clusterId) => options.onCluster?.(clusterId),
+      access: (access) => say(`access ${access}`),
       map: (m) => {
         options.onMap?.(m);
         say(`map ${m.mapEpoch}`);
@@ -157,14 +165,14 @@ test('hello, welcome, ticket, map; then what is pushed', async (t) => {
   const server = await FakeServer.start(t, accept);
   const { until, log } = follow(t, [server.address], { token: 'secret' });
   await until('connected');
-  t.deepEqual(log, ['ticket 40', 'map 1', `connected ${server.address}`]);
+  t.deepEqual(log, ['access writer', 'ticket 40', 'map 1', `connected ${server.address}`]);
   t.like(server.hellos[0], { role: 'client', token: 'secret', versions: [PROTOCOL_MIN, PROTOCOL_MAX] });
   for (const socket of server.sockets) {
     socket.write(encodeFrame({ t: 'ping', id: 5 }));
     socket.write(encodeFrame({ t: 'map', map: map(2), ticket }));
   }
   await until('map 2');
-  t.deepEqual(log.slice(3), ['ticket 40', 'map 2']);
+  t.deepEqual(log.slice(4), ['ticket 40', 'map 2']);
   await server.until(() => server.frames.length > 0);
   t.deepEqual(server.frames, [{ t: 'pong', id: 5 }]);
 });
@@ -252,6 +260,43 @@ test('a map that the client refuses ends the connection to that server', async (
   t.is(failures[0]?.code, 'ERR_INTERNAL');
 });
 
+const stranger = 'cd'.repeat(16);
+for (const [name, script] of [
+  ['the welcome', (_, __, send) => send({ ...welcome, clusterId: stranger }, { t: 'map', map: map(1) })],
+  [
+    // No server of ours sends such a welcome.
+    'the first part of the map',
+    (_, __, send) =>
+      send(
+        { t: 'welcome', ok: true, version: PROTOCOL_MAX, serverId: 's1', clusterId: '' },
+        { t: 'map', map: { ...map(1), clusterId: stranger }, ticket, more: true },
+      ),
+  ],
+] as [string, Script][]) {
+  test(`nothing is taken of a server whose cluster is refused by ${name}`, async (t) => {
+    const other = await FakeServer.start(t, script);
+    const good = await FakeServer.start(t, accept);
+    const { until, failures, log } = follow(t, [other.address, good.address], {
+      onCluster: (clusterId) => {
+        if (clusterId === stranger) throw new FarkvError('ERR_CONFIG', 'not mine');
+      },
+    });
+    await until(`connected ${good.address}`);
+    t.is(failures[0]?.code, 'ERR_CONFIG');
+    t.deepEqual(log.slice(log.indexOf(`failed ${other.address} ERR_CONFIG`)), [
+      `failed ${other.address} ERR_CONFIG`,
+      'access writer',
+      'ticket 40',
+      'map 1',
+      `connected ${good.address}`,
+    ]);
+    t.false(
+      log.slice(0, log.indexOf(`failed ${other.address} ERR_CONFIG`)).some((line) => line !== 'access undefined'),
+    );
+    t.is(good.hellos[0]?.ticket, undefined);
+  });
+}
+
 test('a map in parts takes effect as a whole', async (t) => {
   const shard = (n: number) => ({ shard: n, worker: 0, epoch: 0, layoutEpoch: 0, buckets: 0, regions: [] });
   const server = await FakeServer.start(t, (_, __, send) =>
@@ -314,6 +359,6 @@ test('close ends it for good', async (t) => {
   await until('connected');
   control.close();
   await server.until(() => server.sockets.size === 0);
-  t.is(log.length, 3);
+  t.is(log.length, 4);
   t.is(server.hellos.length, 1);
 });

@@ -9,8 +9,8 @@
  *
  * While no server answers, the client goes on with the map it has: data connections do not need this one. The pause
  * doubles from 50 ms to 5 s, with jitter, and is over at once after a connection that worked. Nothing received is
- * trusted: frames are scanned and checked (core/protocol), and the handler compares their map with the cluster's
- * identity (routes.ts).
+ * trusted: frames are scanned and checked (core/protocol), and the handler compares their cluster with the client's
+ * (routes.ts) before anything else of theirs is used.
  *
  * Not for: deciding what a map means.
  */
@@ -41,6 +41,11 @@ export interface ControlOptions {
 }
 
 export interface ControlHandlers {
+  /**
+   * The cluster that a server's welcome or map names, before anything else of it is used; '': the server has none yet.
+   * Throws when it is another one than the client's: the server is then given up like one that is dead.
+   */
+  readonly cluster: (clusterId: string) => void;
   /** Throws when this server's map is not to be used: it is then given up like one that is dead. */
   readonly map: (map: ClientMap) => void;
   readonly ticket: (ticket: Uint8Array) => void;
@@ -187,6 +192,7 @@ class Visit {
       { address: server, trust: tls, hello },
       {
         welcomed: (welcome) => {
+          handlers.cluster(welcome.clusterId); // mutation: client/welcome-of-a-stranger
           handlers.access?.(welcome.access, welcome.tenant);
           if (welcome.ticket !== undefined) events.ticket(welcome.ticket);
         },
@@ -228,6 +234,7 @@ class Visit {
 
   #received(frame: Frame): void {
     if (frame.t !== 'map') throw new FarkvError('ERR_PROTOCOL', `a client does not take ${frame.t} frames`);
+    this.#handlers.cluster(frame.map.clusterId); // mutation: client/map-of-a-stranger
     if (frame.ticket !== undefined) this.#events.ticket(frame.ticket);
     const map = this.#maps.push(frame);
     if (map === undefined) return;

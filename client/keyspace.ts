@@ -136,7 +136,8 @@ export class Keyspace<In, Out = In> {
   /**
    * The values of many keys, in their order. Rejects when a key failed, after all have ended: see BatchFailures. There may
    * be any number: they are asked for as there is room, and the event loop turns meanwhile. Of keys that are bytes, those
-   * behind the first 1,024 must stay as they are until the call has ended.
+   * behind the first 1,024 must stay as they are until the call has ended. Values share memory, up to 8 MiB, which each
+   * of them keeps alive: a program that keeps few of many copies those (`Buffer.from(value)`).
    */
   async getMany(keys: readonly Key[], options?: ReadOptions): Promise<(Out | undefined)[]> {
     return await guarded(() => {

@@ -71,6 +71,12 @@ export class Routes {
     return this.#known;
   }
 
+  /** Throws when it is another one than the client's. */
+  checkCluster(clusterId: string): void {
+    if (this.#known === undefined || this.#known.clusterId === clusterId) return;
+    throw new FarkvError('ERR_CONFIG', `this is cluster ${clusterId}, the client belongs to ${this.#known.clusterId}`);
+  }
+
   /** Throws when the map is of another cluster, or not whole. */
   update(map: ClientMap): Routing {
     this.#check(map);
@@ -148,13 +154,8 @@ export class Routes {
     if (map.shards.some((shard, i) => shard.shard !== shards.first + i))
       throw new FarkvError('ERR_PROTOCOL', 'a map with non-contiguous shards');
     const { clusterId, hashSeed } = map;
+    this.checkCluster(clusterId);
     this.#known ??= { clusterId, hashSeed, shards };
-    if (this.#known.clusterId !== clusterId) {
-      throw new FarkvError(
-        'ERR_CONFIG',
-        `this is cluster ${clusterId}, the client belongs to ${this.#known.clusterId}`,
-      );
-    }
     if (
       this.#known.hashSeed !== hashSeed ||
       this.#known.shards.first !== shards.first ||

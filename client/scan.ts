@@ -247,6 +247,7 @@ export class Scanner {
     const { key, version, flags, expiresAtMs, bytes } = raw;
     if (bytes !== undefined) return { key, version, flags, expiresAtMs, value: decodeWith(codec, bytes, raw.codec) };
     const entry: Entry<Out> | undefined = await this.#operations.read(space, key, new EntryReader(codec), limits);
-    return entry === undefined ? undefined : { key, expiresAtMs, ...entry };
+    // All of one write: an entry without an end does not name it.
+    return entry === undefined ? undefined : { key, ...entry, expiresAtMs: entry.expiresAtMs };
   }
 }

@@ -2,8 +2,10 @@
  * Where values lie that `get` hands out: slabs of 64 KiB from which each value takes what it needs, as Node.js does for
  * small Buffers. A get then costs no allocation but the Buffer object.
  *
- * What a caller must know: a value that is kept keeps its slab, up to 64 KiB, alive. Who keeps few small values for
- * long takes a copy (`Buffer.from(value)`) or reads with getInto. Values over SLAB_VALUE_MAX have memory of their own.
+ * What a caller must know: a value that is kept keeps its slab, 64 KiB, alive. A value of a getMany may lie beside the
+ * others of its crossing instead, and keeps that memory alive, up to 8 MiB (batch-reads.ts). Who keeps few values for
+ * long takes a copy (`Buffer.from(value)`) or reads with getInto. Values over SLAB_VALUE_MAX that `get` reads have memory
+ * of their own.
  *
  * Invariants of a slab:
  *   - held <= used <= its size;

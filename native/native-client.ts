@@ -15,7 +15,7 @@ export interface NativeClientOptions {
   readonly shards: number;
   readonly firstShard?: number;
   readonly ticket: Uint8Array;
-  /** Providers in order of preference; the addresses given to setOwner are tried in it. */
+  /** How long an operation may take that names no other time, milliseconds. */
   readonly timeoutMs: number;
   /** Operations in flight at once; more answer ERR_BUSY synchronously. */
   readonly maxOutstanding: number;

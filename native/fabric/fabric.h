@@ -253,7 +253,8 @@ typedef struct fab_read {
 bool fab_follows(const fab_conn *c);
 
 /* Posts n READs behind one doorbell (rung by fab_flush). Returns how many were taken, from the front; 0 to n - 1 when
- * the queue is full (post the rest after a completion), or a negative errno. */
+ * the queue is full (post the rest after a completion), or a negative errno: -ENOTCONN, or -ENOMEM where the first
+ * one's local memory cannot be registered with the device; the connection is well then. */
 int fab_post_reads(fab_conn *c, const fab_read *r, int n);
 
 /* Copies the message and queues it; the caller's buffers are free on return. Messages of a connection arrive in order,

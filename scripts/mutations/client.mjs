@@ -1,11 +1,15 @@
 /**
- * What must not be missing from client/: whose bytes a program is given, and for how long, each with the test that
- * notices.
+ * What must not be missing from client/: whose bytes a program is given, and for how long; from which cluster. Each with
+ * the test that notices.
  */
 import { drop, instead, never, unwrap } from './checks/operators.mjs';
 import { rows } from './checks/rows.mjs';
 
 const bytes = (title) => ({ test: 'client/whose-bytes.test.ts', title });
+const stranger = (by) => ({
+  test: 'client/control-connection.test.ts',
+  title: `nothing is taken of a server whose cluster is refused by ${by}`,
+});
 const halves = {
   test: 'test/integration/half-pairs.test.ts',
   title: 'a value with half a pair is refused; with msgpack wherever in the value it is',
@@ -44,4 +48,13 @@ export const mutations = rows('client', {
     bytes('what waits for room is not changed by what the caller does to its buffers after the call'),
   ],
   'another-codec': [never(), stored],
+  'ticket-of-a-stranger': [
+    drop(),
+    {
+      test: 'test/integration/sdk-failures.long.test.ts',
+      title: "a client whose cluster is gone is told so by every call: the next one's map is older",
+    },
+  ],
+  'welcome-of-a-stranger': [drop(), stranger('the welcome')],
+  'map-of-a-stranger': [drop(), stranger('the first part of the map')],
 });

@@ -33,6 +33,7 @@ export const mutations = rows('lookup', {
     drop('r->head.flags'),
     session('a_change_without_answer_is_sent_again_as_the_same_after_a_new_connection'),
   ],
+  'resent-too-late': [never(), session('a_read_is_sent_again_as_long_as_its_time_lasts_and_a_change_is_not')],
   'another-tag': [without('v->tag'), locations('a_location_is_forgotten_when_its_segment_has_another_tag')],
   'revoked-unseen': [drop(), shm('a_deregistered_region_is_refused')],
 });

@@ -75,6 +75,7 @@ export class EpochWatch {
           token: undefined,
           tls: trust,
           handlers: {
+            cluster: () => undefined,
             map: (map) => this.#learn(map),
             ticket: () => undefined,
             connected: () => undefined,

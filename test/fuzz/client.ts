@@ -62,6 +62,9 @@ async function open(): Promise<Rig> {
       token: 'secret',
       tls: undefined,
       handlers: {
+        cluster: (clusterId) => {
+          if (!/^([0-9a-f]{32})?$/.test(clusterId)) broken = new Error('a cluster id that is none');
+        },
         map: (map) => {
           try {
             judge(map);

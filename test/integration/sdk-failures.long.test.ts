@@ -1,11 +1,18 @@
 import test, { type ExecutionContext } from 'ava';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { connect, FarkvError, type BufferValue, type Client, type ConnectOptions } from '../../client/index.js';
-import { Cluster } from '../support/cluster.js';
+import {
+  connect,
+  FarkvError,
+  type BufferValue,
+  type Client,
+  type ClientEvent,
+  type ConnectOptions,
+} from '../../client/index.js';
+import { Cluster, freePorts } from '../support/cluster.js';
 import { PATIENT } from '../support/sdk-clients.js';
 import { statusOf } from '../support/status.js';
 
@@ -214,22 +221,53 @@ test('TLS and a token, by the SDK', async (t) => {
   });
 });
 
-test('a client whose cluster is gone is told so by every call', async (t) => {
-  const cluster = await Cluster.start(t, { args: LEASE });
-  const server = cluster.server(0);
-  const told = new Set<string>();
-  const kv = await connect({
-    servers: cluster.addresses,
-    unavailableAfterMs: 500,
-    onEvent: (event) => event.type === 'control' && told.add(event.reason ?? ''),
+/** The other cluster listens where the client's own did, its data plane too. */
+for (const age of ['older', 'newer'] as const) {
+  test(`a client whose cluster is gone is told so by every call: the next one's map is ${age}`, async (t) => {
+    const [port] = await freePorts(1);
+    const cluster = await Cluster.start(t, { args: [...LEASE, '--fabric-listen', `127.0.0.1:${port}`] });
+    const server = cluster.server(0);
+    const next = `${server.dataDir}-next`;
+    // Each start changes the map.
+    const restarts = async (count: number): Promise<void> => {
+      for (let i = 0; i < count; i++) {
+        await server.kill();
+        await server.start();
+      }
+    };
+    await restarts(age === 'newer' ? 3 : 0);
+    await server.kill();
+    renameSync(server.dataDir, next);
+    await server.start();
+    await restarts(age === 'older' ? 3 : 0);
+
+    let mapEpoch = -1;
+    const told = new Set<string>();
+    const onEvent = (event: ClientEvent): void => {
+      if (event.type === 'control') told.add(event.reason ?? '');
+      else if (event.type === 'map') mapEpoch = event.mapEpoch;
+    };
+    const options = { transport: 'tcp', strict: true, unavailableAfterMs: 500, onEvent } as const;
+    const kv = await connected(t, cluster, 'tcp', options);
+    await kv.put('a', 'x');
+    const own = mapEpoch;
+    await server.kill();
+    rmSync(server.dataDir, { recursive: true });
+    renameSync(next, server.dataDir);
+    await server.start();
+
+    const calls = [() => kv.get('a'), () => kv.put('a', 'y'), () => kv.getMany(['a', 'b']), () => kv.scanPage()];
+    while (![...told].some((reason) => reason.startsWith('this is cluster')))
+      for (const call of calls) await t.throwsAsync(call, { instanceOf: FarkvError });
+    const gone = {
+      code: 'ERR_SHARD_UNAVAILABLE',
+      message: /the cluster of this client, .*, is gone: .* Connect again/,
+    };
+    for (const call of calls) await t.throwsAsync(call, gone);
+    t.is(mapEpoch, own);
+
+    const other = await connected(t, cluster, 'tcp', options);
+    t.is(await other.get('a'), undefined);
+    t.is(mapEpoch > own, age === 'newer', `maps ${own} and ${mapEpoch}`);
   });
-  t.teardown(() => kv.close());
-  await kv.put('a', 'x');
-  await server.kill();
-  rmSync(server.dataDir, { recursive: true });
-  await server.start();
-  while (![...told].some((reason) => reason.startsWith('this is cluster'))) await setImmediate();
-  const gone = { code: 'ERR_SHARD_UNAVAILABLE', message: /the cluster of this client, .*, is gone: .* Connect again/ };
-  for (const call of [() => kv.get('a'), () => kv.put('a', 'y'), () => kv.getMany(['a', 'b']), () => kv.scanPage()])
-    await t.throwsAsync(call, gone);
-});
+}

@@ -5,6 +5,7 @@
  * location is not known is one round trip. What comes so is what READ extent would have brought, later: get.c treats it
  * no differently. How large it may be has to be said before it is known: as large as those that came lately.
  */
+#include <errno.h>
 #include "../../base/assert.h"
 #include "internal.h"
 
@@ -44,7 +45,7 @@ static void post(lookup_get *g) {
     lookup *l = g->l;
     fab_mr *mr = buffer_mr(g->state == GET_BUCKET ? l->bucket_chunk : g->room.chunk, g->peer->domain);
     uint8_t *to = g->state == GET_BUCKET ? (uint8_t *)g->bucket : g->room.base;
-    int taken = mr && g->peer->conn ? PIECES : -1;
+    int taken = !g->peer->conn ? -ENOTCONN : mr ? PIECES : -ENOMEM;
     while (taken == PIECES && g->posted < g->bytes) {
         fab_read r[PIECES];
         int n = 0;
@@ -78,11 +79,10 @@ static void post(lookup_get *g) {
     }
     if (taken >= 0 && g->posted < g->bytes) list_push(&l->unposted, &g->link);
     if (taken < 0 && !g->pending) {
-        /* the connection is well: the memory cannot be registered with it */
-        if (!mr && g->peer->conn)
-            get_finish(g, FKV_NO_MEMORY);
+        if (taken == -ENOTCONN)
+            get_wait(g); /* the connection's end is on the way */
         else
-            get_wait(g); /* the connection is lost: its end is on the way */
+            get_finish(g, FKV_NO_MEMORY); /* the connection stays: a wait would last until the deadline */
         return;
     }
     if (taken < 0 && g->pending) g->read_status = FAB_WR_FLUSH_ERR;

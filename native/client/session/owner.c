@@ -3,7 +3,7 @@
  * Back-off. When every address has failed, the next round comes after 10 ms doubled with each round to 1 s, times 0.5
  * to 1.5 at random, so that the clients of a restarted server do not come back all at once. A connection that was lost
  * is made again after a random part of 20 ms; only one that lasted a second makes the count of failures start anew. A
- * refused ticket waits the longest time, or for session_set_ticket.
+ * refused ticket waits the longest time, or for session_set_pass.
  *
  * Removal. What is on its way to an owner that is named no more, because the map has given all of its shards to others,
  * is still answered by it: the next owner of a shard knows nothing of a change that was sent to this one, and could

@@ -233,8 +233,9 @@ static fkv_status prepare_message(request *r, session_owner *o) {
 /* Returns 0, -EAGAIN, or another errno when the connection takes no more. Ends the request when it cannot be sent at
  * all. */
 static int send_one(session_owner *o, request *r, uint64_t now) {
-    if (r->sent_before && now - r->first_sent_ns > (uint64_t)FKV_DEDUP_IDLE_MS / 2 * MS) {
-        request_finish(r, fkv_op_is(r->head.op, FKV_CHANGES) ? FKV_STALE_SEQUENCE : FKV_TIMEOUT, NULL, NULL, 0, false);
+    bool forgotten = now - r->first_sent_ns > (uint64_t)FKV_DEDUP_IDLE_MS / 2 * MS; /* by its owner, it may be */
+    if (r->sent_before && forgotten && fkv_op_is(r->head.op, FKV_CHANGES)) { /* mutation: lookup/resent-too-late */
+        request_finish(r, FKV_STALE_SEQUENCE, NULL, NULL, 0, false);
         return 0;
     }
     fkv_status s = prepare_message(r, o);

@@ -251,6 +251,28 @@ TEST(a_large_extent_is_read_in_pieces_and_checked_as_a_whole) {
     down();
 }
 
+TEST(a_get_whose_read_has_no_memory_to_land_in_ends_at_once) {
+    up();
+    put_and_get("alpha", "one");
+    p->unpinned = true;
+    outcome o = guest_get(&c, "alpha");
+    CHECK_EQ(o.status, FKV_NO_MEMORY);
+    CHECK_EQ(c.disconnected, 0);
+    /* The place of the value: the bucket came before. */
+    p->unpinned = false;
+    p->by_hand = true;
+    put("beta", "two");
+    guest_start(&c, "beta", 1000, &o);
+    guest_settle(&c);
+    p->unpinned = true;
+    one_read();
+    guest_settle(&c);
+    CHECK(o.done && o.status == FKV_NO_MEMORY);
+    p->unpinned = p->by_hand = false;
+    guest_expect(&c, "alpha", "one");
+    down();
+}
+
 TEST(a_get_whose_time_is_over_ends_although_its_read_is_under_way) {
     up();
     put("alpha", "one");
@@ -290,6 +312,7 @@ int main(int argc, char **argv) {
     RUN(an_entry_is_not_returned_after_its_expiry_by_the_owners_clock);
     RUN(gets_beyond_what_the_queue_takes_wait_their_turn);
     RUN(a_large_extent_is_read_in_pieces_and_checked_as_a_whole);
+    RUN(a_get_whose_read_has_no_memory_to_land_in_ends_at_once);
     RUN(a_get_whose_time_is_over_ends_although_its_read_is_under_way);
     RUN(closing_with_reads_under_way_frees_nothing_too_early);
     return check_end(argc, argv);

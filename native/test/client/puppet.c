@@ -228,6 +228,7 @@ static bool do_follows(const fab_conn *c) { return of((fab_conn *)(uintptr_t)c)-
 static int do_post_reads(fab_conn *c, const fab_read *r, int n) {
     puppet *p = of(c);
     if (p->conn_in_error) return -ENOTCONN;
+    if (p->unpinned) return -ENOMEM;
     uint32_t room = p->queue_room ? p->queue_room : PUPPET_READS;
     for (int i = 0; i < n; i++) {
         CHECK(fab_local_ok(&r[i]));

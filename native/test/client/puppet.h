@@ -42,6 +42,7 @@ typedef struct puppet {
     uint32_t next_cut;
     bool by_hand;         /* READs wait for puppet_carry; else the next poll carries them out whole */
     uint32_t queue_room;  /* READs that the queue takes at once; 0: PUPPET_READS */
+    bool unpinned;        /* fab_post_reads gives -ENOMEM: where the READ is to land cannot be registered */
     uint64_t attach_room; /* fab_attach has no place for more than so many; 0: for all */
     bool no_credits;      /* fab_send gives -EAGAIN until puppet_credits */
     bool duplicates;      /* failed completions are given twice */

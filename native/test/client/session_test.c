@@ -138,6 +138,26 @@ TEST(a_read_without_answer_in_time_is_a_timeout) {
     down();
 }
 
+/* A change that is sent again so late may be one that its owner has forgotten. Asking once more harms nobody. */
+TEST(a_read_is_sent_again_as_long_as_its_time_lasts_and_a_change_is_not) {
+    up();
+    put("alpha", "one");
+    p->silent = true;
+    outcome read, change;
+    guest_ask(&c, FKV_OP_GET, "alpha", NULL, 2 * FKV_DEDUP_IDLE_MS, &read);
+    guest_ask(&c, FKV_OP_PUT, "beta", "two", 2 * FKV_DEDUP_IDLE_MS, &change);
+    guest_settle(&c);
+    puppet_pass(p, ((uint64_t)FKV_DEDUP_IDLE_MS / 2 + 1) * MS);
+    guest_settle(&c);
+    CHECK(!read.done && !change.done);
+    p->silent = false;
+    puppet_break(p, FAB_RETRY_EXC_ERR);
+    pass(100, &read.done);
+    CHECK(read.done && read.status == FKV_OK);
+    CHECK(change.done && change.status == FKV_STALE_SEQUENCE);
+    down();
+}
+
 TEST(requests_without_credits_go_out_in_order_when_credits_come) {
     enum { N = 10 };
     up();
@@ -393,6 +413,7 @@ int main(int argc, char **argv) {
     RUN(under_another_client_s_ticket_nothing_is_sent_again_and_the_rest_goes_on);
     RUN(a_change_that_was_never_sent_had_no_effect);
     RUN(a_read_without_answer_in_time_is_a_timeout);
+    RUN(a_read_is_sent_again_as_long_as_its_time_lasts_and_a_change_is_not);
     RUN(requests_without_credits_go_out_in_order_when_credits_come);
     RUN(a_change_that_was_refused_at_first_goes_out_again_under_a_new_sequence);
     RUN(a_refusal_that_lasts_is_the_reason_at_the_end);

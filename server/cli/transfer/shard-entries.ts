@@ -2,9 +2,9 @@
  * All entries of one shard, with everything that is stored with them. As a scan (client/scan.ts): a key that is present
  * from the beginning to the end comes at least once, with a value that it had meanwhile.
  *
- * Small values come in the replies of the scan. A large one is read by itself, and a GET says the version but not the
- * expiry: an entry counts only if a step of the scan has listed the version that was read. Otherwise the value of one
- * write could get the expiry of another, and a key that is always present be left out as expired.
+ * Small values come in the replies of the scan. A large one is read by itself, and a GET reports its version but not its
+ * codec: an entry counts only if a step of the scan has listed the version that was read. Otherwise the value of one
+ * write could get the codec, flags and expiry of another, and a key that is always present be left out as expired.
  *
  * Memory: a step of the scan (256 KiB) for each shard that is read, and the large values for which `room` has room.
  */
@@ -63,7 +63,7 @@ export async function* shardEntries(
     }
     throw new FarkvError(
       'ERR_BUSY',
-      `the key "${printable(entry.key)}" is written faster than it can be read with its expiry; try again when it is quieter`,
+      `the key "${printable(entry.key)}" is written faster than it can be read with its codec; try again when it is quieter`,
     );
   };
 

@@ -94,13 +94,15 @@ uint64_t recovery_doubt_ns(uint32_t i) {
 uint64_t recovery_granted_until_ns(uint32_t i) { return shard_at(i)->copy->place.granted_until_ns; }
 void recovery_cuts_value_off(uint32_t i) {
     const shard_logging *at = &shard_at(i)->logging;
-    /* What has been in the buffers by then is in the file. */
-    while (!at->announced || at->value_at <= 2 * rec.d->c.log.buffer_bytes) {
-        rec_send(i);
-        rec_turn();
-        rec_hear(i);
-        rec.shard[i].committed = rec.shard[i].acked;
-    }
+    wal *g = &rec.w->log->wal;
+    while (!wal_is_idle(g)) rec_turn();
+    rec.largest = true;
+    for (uint64_t last = line_of(&rec.shard[i])->last; line_of(&rec.shard[i])->last == last;) rec_send(i);
+    rec.largest = false;
+    rec_turn(); /* its buffers take less */
+    CHECK(at->announced && at->value_at > 0);
+    wal_flush(g);
+    durable_drain(rec.w);
     rec_end(false);
 }
 bool recovery_begins_epoch(uint32_t i) { return shard_at(i)->logging.begins; }

@@ -307,9 +307,10 @@ export interface DataPlane {
   configureCopies(o: CopyConfig): Promise<void>;
   /**
    * The copy, which joins, is waited for from now on, by changes and by leases. Resolves when the metadata may be asked
-   * to make it a copy in sync: `lsn` is what is committed then. It is waited for until a later config was applied.
-   * Rejects with ERR_ABORTED when it is dropped, a later config was applied that does not name it, or the shard is
-   * closed; with ERR_NOT_OWNER where it is unknown, and ERR_BUSY where it does not join any more.
+   * to make it a copy in sync: `lsn` is what is committed then. It is waited for until a config was applied after that.
+   * Called once more, as in a later config, it ends the call before, and resolves at once where that has resolved in the
+   * config of now. Rejects with ERR_ABORTED when it is called once more, the copy is dropped or in sync, or the shard
+   * closes; with ERR_NOT_OWNER where it is unknown, and ERR_BUSY where it has not joined, or is in sync.
    */
   requireCopy(shard: number, id: bigint): Promise<{ readonly lsn: number }>;
   /**

@@ -4,7 +4,7 @@
  *
  * The data plane is told every config in the order in which this server has applied them. What it promises of a copy it
  * promises in the config that it was told last: so a copy is proposed in the config in which it was required, and is
- * required again in the next.
+ * required again in the next. The data plane goes on waiting for one that it was not done with.
  */
 import { COPIES_MAX } from '../metadata/check-state.js';
 import type { RemovedCopy } from '../metadata/copy-commands.js';

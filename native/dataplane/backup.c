@@ -104,6 +104,8 @@ bool backup_steps_down(backup *b, const replica_owner *o) {
     while (b->room < o->last - o->committed)
         if (!ring_grows(b)) return false;
     replica_step_down(o, &b->place);
+    /* It has led since: what it had no room for was another owner's record. Damage stays. */
+    if (b->failed == FKV_TABLE_FULL || b->failed == FKV_NO_MEMORY) b->failed = FKV_OK;
     b->applied = b->place.committed;
     b->leads = false;
     b->scrub_ns = b->shard->w->now_ns + b->shard->w->d->c.scrub_ms * MS;

@@ -164,18 +164,30 @@ void copies_configure(job *j) {
 
 /* ---- required, and not wanted ---- */
 
-static bool try_to_propose(shard *s, int i) {
-    if (!replica_propose(&s->replica, s->replica.peer[i].id, s->w->now_ns)) return false;
+static void try_to_propose(shard *s, int i) {
+    const replica_peer *p = &s->replica.peer[i];
+    if (p->standing != REPLICA_PROPOSED && !replica_propose(&s->replica, p->id, s->w->now_ns)) return;
     uint64_t *lsn = malloc(sizeof *lsn);
     if (lsn) *lsn = s->replica.committed;
     end_require(&s->place[i], lsn ? FKV_OK : FKV_NO_MEMORY, lsn);
-    return true;
+}
+
+/* In an earlier config, and the one of now waits for it too. */
+static bool is_required_already(const shard *s, int i) {
+    uint32_t standing = s->replica.peer[i].standing;
+    return standing == REPLICA_REQUIRED || standing == REPLICA_PROPOSED;
 }
 
 static fkv_status require(shard *s, uint64_t id, command *c) {
     int i = replica_place(&s->replica, id);
     if (s->state == SHARD_CLOSING) return FKV_BUSY;
     if (i < 0) return FKV_NOT_OWNER;
+    if (is_required_already(s, i)) { /* mutation: joins/required-once */
+        end_require(&s->place[i], FKV_ABORTED, NULL);
+        s->place[i].requiring = c;
+        try_to_propose(s, i);
+        return FKV_OK;
+    }
     bool lags = s->replica.last - s->replica.peer[i].prepared > REQUIRED_LAG;
     /* mutation: joins/required-under-old-leases */
     if (!s->place[i].joined || s->place[i].unlinked_ns || lags || !replica_require(&s->replica, id, s->lease_until_ns))
@@ -286,7 +298,7 @@ void copies_watch(shard *s) {
         bool waited = peer->standing > REPLICA_JOINS; /* else no time counts: nobody waits for it yet */
         p->lagging_ns = !waited || peer->prepared >= s->replica.last ? 0 : p->lagging_ns ? p->lagging_ns : now;
         p->silent_ns = !waited || p->unlinked_ns || peer->lease_ns > now ? 0 : p->silent_ns ? p->silent_ns : now;
-        if (peer->standing == REPLICA_REQUIRED && p->requiring) try_to_propose(s, i);
+        if (p->requiring) try_to_propose(s, i);
         if (peer->standing == REPLICA_JOINS)
             watch_joining(s, i);
         else

@@ -363,8 +363,9 @@ void dataplane_lead_copy(dataplane *d, uint32_t shard, uint64_t incarnation, con
 void dataplane_configure_copies(dataplane *d, uint32_t shard, const dataplane_copies *c, dataplane_done done,
                                 void *ctx);
 /* A copy that has joined (on_copy) is waited for from now on. Done when the metadata may be asked for it. Result:
- * uint64_t, what is committed then. NOT_OWNER: it is unknown; BUSY: it has not joined yet, lags too far behind, has
- * no link, or is required already; ABORTED: it left, or the shard is being closed. */
+ * uint64_t, what is committed then. Of one that is required this ends the call before; of one that the metadata may be
+ * asked for already it is done at once. NOT_OWNER: it is unknown; BUSY: it has not joined yet, lags too far behind, has
+ * no link, or is in sync; ABORTED: it was required again, left, is in sync, or the shard is being closed. */
 void dataplane_require_copy(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx);
 /* It is not wanted, OK too where it is unknown. BUSY: the metadata was asked for it, and only configure lets it go. */
 void dataplane_drop_copy(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx);

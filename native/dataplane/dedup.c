@@ -213,9 +213,12 @@ static entry *place_of(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequen
     }
 }
 
+static void forget_to(window *w, uint64_t sequence) {
+    if (sequence > w->forgotten) w->forgotten = sequence;
+}
 /* What has the place gives way. */
 static void overwrite(window *w, const entry *e) {
-    if (e->tag && sequence_of(e) > w->forgotten) w->forgotten = sequence_of(e);
+    if (e->tag) forget_to(w, sequence_of(e));
 }
 
 dedup_answer dedup_begin(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequence, bool retry, uint64_t now_ns,
@@ -277,8 +280,12 @@ void dedup_note(dedup *d, uint64_t client, uint32_t slot, uint64_t sequence, con
     dedup_client *c = enter_window(d, client, slot, sequence, now_ns);
     if (!c) return;
     entry *e = place_of(d, c, slot, sequence, now_ns);
-    if (sequence > c->windows[slot]->forgotten && sequence_of(e) <= sequence) {
-        if (sequence_of(e) != sequence) overwrite(c->windows[slot], e);
+    window *w = c->windows[slot];
+    if (sequence_of(e) > sequence) {
+        /* A later one has its place, and there is no room for a longer ring now: there may be when it is asked for. */
+        forget_to(w, sequence); /* mutation: replication/dropped-unnoted */
+    } else if (sequence > w->forgotten) {
+        if (sequence_of(e) != sequence) overwrite(w, e);
         *e = (entry){ tag_of(sequence, (uint8_t)r->status), r->version, r->value };
     }
     dedup_leave(d, c, now_ns);
@@ -287,7 +294,7 @@ void dedup_note(dedup *d, uint64_t client, uint32_t slot, uint64_t sequence, con
 void dedup_forget(dedup *d, uint64_t client, uint32_t slot, uint64_t sequence, uint64_t now_ns) {
     dedup_client *c = enter_window(d, client, slot, sequence, now_ns);
     if (!c) return;
-    if (sequence > c->windows[slot]->forgotten) c->windows[slot]->forgotten = sequence;
+    forget_to(c->windows[slot], sequence);
     dedup_leave(d, c, now_ns);
 }
 

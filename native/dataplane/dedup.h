@@ -64,8 +64,8 @@ void dedup_finish(dedup_client *c, uint32_t slot, uint64_t sequence, const dedup
 void dedup_cancel(dedup_client *c, uint32_t slot, uint64_t sequence); /* it had no effect: as if never begun */
 void dedup_hand_over(dedup_client *c, uint32_t slot, uint64_t sequence, void *op);
 /* A backup's part. Another owner has made this change; or it has made some up to `sequence`, of which no more is known,
- * so that their retries get DEDUP_FORGOTTEN. Where there is no room for that, every retry of a client without a window
- * does for FKV_DEDUP_IDLE_MS. */
+ * so that their retries get DEDUP_FORGOTTEN. One whose place a later one has, in a window that cannot grow, counts as such
+ * a sequence. Where there is no room at all, every retry of a client without a window gets that for FKV_DEDUP_IDLE_MS. */
 void dedup_note(dedup *d, uint64_t client, uint32_t slot, uint64_t sequence, const dedup_result *result,
                 uint64_t now_ns);
 void dedup_forget(dedup *d, uint64_t client, uint32_t slot, uint64_t sequence, uint64_t now_ns);

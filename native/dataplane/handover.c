@@ -93,8 +93,15 @@ static fkv_status become_copy(shard *s, uint64_t id) {
     replica_owner *o = &s->replica;
     worker *w = s->w;
     replica_backup place = { .epoch = s->epoch, .prepared = o->inherited, .committed = o->inherited };
-    if (!s->copy && !backup_new(s, id, w->d->c.replica_lease_ms, &place)) return FKV_NO_MEMORY;
-    if (!backup_steps_down(s->copy, o)) return FKV_NO_MEMORY;
+    bool is_new = !s->copy;
+    if (is_new && !backup_new(s, id, w->d->c.replica_lease_ms, &place)) return FKV_NO_MEMORY;
+    if (!backup_steps_down(s->copy, o)) {
+        if (is_new) { /* it stays the owner: with a copy that does not lead it would be none */
+            backup_free(s->copy);
+            s->copy = NULL;
+        }
+        return FKV_NO_MEMORY;
+    }
     fkv_assert(list_empty(&s->bulks));
     copies_end(s, FKV_ABORTED);
     rely_end(s, FKV_ABORTED);

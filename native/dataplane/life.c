@@ -343,6 +343,7 @@ void shards_end(worker *w) {
         copies_end(s, FKV_CLOSED);
         snapshots_leave(s, FKV_CLOSED);
         imports_end(s, FKV_CLOSED);
+        durable_end(s); /* a start that failed has begun an epoch, say */
         shard_free(s);
     }
 }

@@ -8,7 +8,7 @@
  *         prepared, and so on until nothing can go on          (run_all)
  *     connections that are over are freed                      (nothing at hand names them any more)
  *     what waited for memory, or too long; READs of large values; slices of long replies
- *     what is prepared of durable shards goes to the log
+ *     what is prepared of durable shards goes to the log       (what is answered from there is committed at once)
  *     flush every queue
  *
  * After each step that may have put ops on the worker's lists, run_all drains them: shards and connections go only when
@@ -123,7 +123,11 @@ bool worker_turn(worker *w) {
     transfers_step(w);
     run_all(w);
     busy |= replies_continue(w);
-    if (w->log) durable_step(w);
+    if (w->log) {
+        durable_step(w);
+        /* What became ready is in the table before its record is sent: a copy takes a large value from there. */
+        run_all(w); /* mutation: early/sent-before-effect */
+    }
     if (!list_empty(&w->uplinks)) uplinks_step(w);
     if (!list_empty(&w->downlinks)) downlinks_send(w);
     for (int i = 0; i < w->polled_count; i++) fab_flush(w->cq[w->polled[i]]);

@@ -233,10 +233,15 @@ void run_starved(worker *w) {
 
 static void commit_ready(worker *w);
 
+/* A copy joins behind what has taken effect: nothing may have its number and not be in the table. It is told of that by
+ * what is remembered, and no record of it follows. */
+static void settle(worker *w) {
+    commit_ready(w); /* mutation: joins/joins-behind-uncommitted */
+    run_answers(w);  /* mutation: joins/joins-behind-unremembered */
+}
+
 static void run_scan(op *o) {
-    /* A copy joins behind what has taken effect: nothing may have its number and not be in the table. */
-    /* mutation: joins/joins-behind-uncommitted */
-    if (o->request.flags & FKV_REQUEST_SCAN_FROM_HERE) commit_ready(o->worker);
+    if (o->request.flags & FKV_REQUEST_SCAN_FROM_HERE) settle(o->worker);
     o->request.flags &FKV_REQUEST_SCAN_CHANGED ? read_changed(o) : read_scan(o);
 }
 

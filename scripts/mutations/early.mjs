@@ -21,5 +21,9 @@ export const mutations = rows('early', {
   'removal-keeps-buffer': [drop(), several('an_owner_that_is_left_alone_waits_for_its_disk')],
   'never-synced': [without('gathers_ns'), early('the_disk_has_what_was_answered_after_the_time')],
   'snapshot-ahead': [always(), early('a_snapshot_waits_until_the_log_has_what_it_names')],
+  'sent-before-effect': [
+    drop(),
+    by('dataplane_durable_join')('a_large_value_that_is_answered_before_the_disk_has_it_comes_to_a_copy_that_joins'),
+  ],
   'lost-at-the-end': [drop(), early('a_server_that_ends_loses_nothing')],
 });

@@ -11,6 +11,7 @@ export const mutations = rows('joins', {
     join('what_is_deleted_while_the_last_page_is_taken_over_does_not_come_back'),
   ],
   'joins-behind-uncommitted': [drop(), join('a_copy_joins_behind_what_is_in_the_table')],
+  'joins-behind-unremembered': [drop(), join('a_copy_joins_behind_what_is_in_the_table')],
   'backlog-not-kept': [never(), join('what_is_deleted_while_the_last_page_is_taken_over_does_not_come_back')],
   'first-change-vouches': [drop(), join('what_an_owner_does_not_know_its_copy_does_not_know_either')],
   'damaged-on-its-way': [always(), by('wire')('a_checked_value_is_whole_or_is_not_taken')],
@@ -19,6 +20,7 @@ export const mutations = rows('joins', {
     instead('s->lease_until_ns', '0'),
     join('a_copy_is_proposed_when_clients_leases_of_before_are_over'),
   ],
+  'required-once': [never(), ends('a_copy_that_is_required_is_required_again_in_a_later_config')],
   'import-into-a-copy': [without('s->copy'), ends('calls_that_do_not_fit_are_refused')],
   'leads-while-relied-on': [never(), ends('a_shard_is_closed_in_each_state_of_its_copy')],
 });

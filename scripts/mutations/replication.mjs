@@ -41,6 +41,10 @@ export const mutations = rows('replication', {
     handover('it_is_told_when_every_lease_is_over_and_the_heir_has_all'),
   ],
   'handed-over-to-lacking': [always(), handover('it_is_not_told_while_the_heir_lacks_a_change')],
+  'dropped-unnoted': [
+    drop(),
+    by('dedup')('what_another_owner_made_out_of_order_is_not_made_again_where_there_is_no_room_for_it'),
+  ],
   'late-undone': [
     instead('late && !o->replicated', 'late || fkv_now_ns() >= shard_right(w, o->shard)'),
     by('failover_seeds')('nothing_that_was_answered_or_read_is_lost'),

@@ -54,6 +54,7 @@ export class CopyTables {
   readonly #orphans = new Set<number>();
   /** Since when copies here hear nothing of their owners. */
   readonly #listened = new Map<number, number>();
+  #calls = 0;
 
   constructor(options: CopyTablesOptions) {
     this.#options = options;
@@ -155,27 +156,27 @@ export class CopyTables {
     }
   }
 
-  /** From now on it is waited for. */
-  require(shard: number, id: string, clientsUntilMs: number): Failure | undefined {
+  /** From now on it is waited for. The number of the call, which ends the one before. */
+  require(shard: number, id: string, clientsUntilMs: number): Failure | number {
     const peer = this.#table(shard).peers.get(id);
-    if (peer?.follows !== true || (peer.standing !== 'joins' && peer.standing !== 'required')) return GONE;
-    if (peer.standing === 'joins') peer.settledMs = clientsUntilMs;
-    peer.standing = 'required';
-    return undefined;
+    if (peer?.follows !== true || peer.standing === 'in-sync') return GONE;
+    if (peer.standing === 'joins') {
+      peer.settledMs = clientsUntilMs;
+      peer.standing = 'required';
+    }
+    return (peer.call = ++this.#calls);
   }
 
   /** Whether it may be proposed: then it is waited for until the next config; 'later': not yet. */
-  required(shard: number, id: string, config: number): Failure | 'later' | number {
+  required(shard: number, id: string, call: number): Failure | 'later' | number {
     const table = this.tables.get(shard);
     const peer = table?.peers.get(id);
-    if (table?.config !== config || peer?.standing !== 'required') return GONE;
+    if (table === undefined || peer?.call !== call) return GONE;
+    if (peer.standing === 'proposed') return table.committed;
+    if (peer.standing !== 'required') return GONE;
     if (peer.prepared < table.committed || this.#options.nowMs() < peer.settledMs) return 'later';
     peer.standing = 'proposed';
     return table.committed;
-  }
-
-  configOf(shard: number): number {
-    return this.#table(shard).config;
   }
 
   drop(shard: number, id: string): void {

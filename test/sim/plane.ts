@@ -344,9 +344,8 @@ export class Plane {
         this.#later(of, done);
         return;
       case 'require': {
-        const config = copies.configOf(shard);
-        const failed = copies.require(shard, action.copy, this.grantedMs(shard));
-        this.#later(of, () => failed ?? copies.required(shard, action.copy, config));
+        const call = copies.require(shard, action.copy, this.grantedMs(shard));
+        this.#later(of, () => (typeof call === 'number' ? copies.required(shard, action.copy, call) : call));
         return;
       }
       case 'drop':

@@ -1,5 +1,6 @@
 /* dataplane_deposed_test.c: an owner that another one replaced without its doing becomes a copy, with what it has: when,
  * what becomes of changes that are under way, and with whom it goes on. */
+#include "../../dataplane/backup.h"
 #include "../../dataplane/shard.h"
 #include "join_rig.h"
 #include "large_values.h"
@@ -149,10 +150,44 @@ TEST(a_deposed_owner_does_not_go_on_with_the_owner_after_the_next) {
     down();
 }
 
+static void do_fill(worker *w, void *ctx) {
+    (void)ctx;
+    backup_fails(w->by_number[number]->copy, FKV_TABLE_FULL);
+}
+
+/* It was in sync, so it could lead; what it had no room for may be removed since. */
+TEST(a_copy_that_was_full_and_has_led_is_a_copy_like_any) {
+    up();
+    node_up(SECOND, 1);
+    node_joins(SECOND, FIRST, 0, 1);
+    raw_up(&c, &nodes[FIRST].r, CLIENT);
+    CHECK_EQ(put("alpha", "one").status, FKV_OK);
+    raw_down(&c);
+    rig_visit(&nodes[SECOND].r, do_fill, NULL);
+    node_expects(SECOND, SECOND, DATAPLANE_COPY_FULL);
+    fails_over(FIRST, SECOND, 0, 2);
+    node_up(THIRD, 2);
+    node_joins(THIRD, SECOND, 0, 201);
+    steps_down(SECOND);
+    CHECK_EQ(rig_wait(&called), FKV_OK);
+    CHECK_EQ(copy_stats(SECOND).failed, FKV_OK);
+    leads(THIRD, 0, 3, SECOND);
+    joins_again(SECOND, THIRD, 301);
+    raw_up(&c, &nodes[THIRD].r, CLIENT + 1);
+    CHECK_EQ(put("alpha", "two").status, FKV_OK);
+    raw_down(&c);
+    fails_over(THIRD, SECOND, 0, 4);
+    raw_up(&c, &nodes[SECOND].r, CLIENT + 2);
+    raw_expect(&c, "alpha", "two");
+    raw_down(&c);
+    down();
+}
+
 static void tests(void) {
     RUN(a_deposed_owner_keeps_what_it_has_prepared_and_goes_on_with_the_next_owner);
     RUN(a_large_value_that_copies_do_not_have_is_no_change_of_a_deposed_owner);
     RUN(an_owner_is_a_copy_when_no_lease_is_left);
     RUN(a_deposed_owner_does_not_go_on_with_the_owner_after_the_next);
+    RUN(a_copy_that_was_full_and_has_led_is_a_copy_like_any);
 }
 int main(int argc, char **argv) { return join_main(argc, argv, tests, NULL); }

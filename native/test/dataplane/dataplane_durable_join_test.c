@@ -3,8 +3,9 @@
 #include "../../dataplane/durable.h"
 #include "gated_disk.h"
 #include "join_rig.h"
+#include "large_values.h"
 
-enum { KEYS = 100, VALUE = 4000, BIG_FILE = 1 << 20 };
+enum { KEYS = 100, VALUE = 4000, LARGE = 20 << 10, BIG_FILE = 1 << 20 };
 
 static gated_disk disks[NODES];
 static uint32_t failed_snapshots; /* atomic */
@@ -24,6 +25,7 @@ static void snapshot_failed(void *ctx, uint32_t shard, const char *operation, co
     __atomic_fetch_add(&failed_snapshots, 1, __ATOMIC_RELEASE);
 }
 static uint32_t workers;
+static uint64_t sync_ns;
 static void configure(int s, rig *r) {
     r->durable = true;
     r->config.workers = workers;
@@ -31,6 +33,7 @@ static void configure(int s, rig *r) {
                                      .instance = (uint64_t)s,
                                      .file_bytes = BIG_FILE,
                                      .buffer_bytes = 64 << 10,
+                                     .sync_ns = sync_ns,
                                      .chunk_bytes = ITEM_CHUNK_MIN,
                                      .shard_memory_bytes = JOIN_MEMORY,
                                      .recovers = recovers };
@@ -61,6 +64,7 @@ static void begin_disks(void) {
     failed_snapshots = 0;
     wanted = 0;
     workers = 1;
+    sync_ns = 0;
     for (int s = 0; s < 3; s++) gated_disk_init(&disks[s], check_seed() + (uint64_t)s);
 }
 static void begin(void) {
@@ -175,6 +179,45 @@ TEST(a_copy_of_a_shard_that_is_changed_meanwhile_comes_back_as_its_owner_was) {
     all_lose_their_power();
     serves_what_it_has(SECOND, comes_back(SECOND), 2);
     load_is_there(&work, &c);
+    raw_down(&c);
+    end();
+}
+
+/* The policy wants no other copy: what is in the log's buffer is answered, in the turn in which it comes there. */
+static void is_alone(uint32_t config) {
+    dataplane_copies k = copies_of(NULL, 0, nodes[FIRST].epoch, config, 1);
+    k.alone = true;
+    rig_call call;
+    rig_call_init(&call);
+    dataplane_configure_copies(plane(FIRST), number, &k, rig_done, &call);
+    CHECK_EQ(rig_wait(&call), FKV_OK);
+}
+
+TEST(a_large_value_that_is_answered_before_the_disk_has_it_comes_to_a_copy_that_joins) {
+    memory value, same;
+    fkv_reply r;
+    begin_disks();
+    sync_ns = 50000000;
+    up();
+    is_alone(1);
+    raw_up(&c, &nodes[FIRST].r, CLIENT);
+    put_keys(0, 1); /* its log has begun */
+    node_up(SECOND, 1);
+    node_copies(SECOND, FIRST);
+    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+    memory_make(&value, &c, LARGE, 7);
+    CHECK_EQ(raw_end(&c, large_put_begin(&c, &value, "alpha", LARGE)), FKV_OK);
+    memory_free(&value);
+    raw_down(&c);
+    node_requires_in_time(FIRST, SECOND);
+    CHECK_EQ(node_configures(FIRST, 1 << SECOND, 2, 1), FKV_OK);
+    fails_over(FIRST, SECOND, 0, 2);
+    raw_up(&c, &nodes[SECOND].r, CLIENT);
+    uint8_t *found = raw_get(&c, "alpha", &r);
+    memory_make(&same, &c, LARGE, 7);
+    CHECK(found && r.value_bytes == LARGE && memcmp(found, same.region.base, LARGE) == 0);
+    free(found);
+    memory_free(&same);
     raw_down(&c);
     end();
 }
@@ -331,6 +374,7 @@ static void tests(void) {
     RUN(a_copy_joins_when_what_it_was_made_from_is_on_its_disk);
     RUN(a_copy_that_lacks_what_it_was_made_from_is_not_whole);
     RUN(a_copy_of_a_shard_that_is_changed_meanwhile_comes_back_as_its_owner_was);
+    RUN(a_large_value_that_is_answered_before_the_disk_has_it_comes_to_a_copy_that_joins);
     RUN(a_base_that_is_being_changed_is_no_copy_on_the_disk);
     RUN(a_copy_that_joins_with_its_base_gives_no_lease_before_that_is_on_its_disk);
     RUN(what_was_taken_over_is_on_the_disk_before_the_shard_is_served);

@@ -27,7 +27,6 @@ TEST(calls_that_do_not_fit_are_refused) {
     CHECK_EQ(node_leads(SECOND, 0, 1, 3), FKV_BAD_REQUEST); /* of the owner's own epoch */
     node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
     CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_OK);
-    CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_BUSY);
     CHECK_EQ(node_configures(FIRST, 0, 3, 1), FKV_OK); /* the metadata has refused it */
     node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
     CHECK_EQ(node_drops(FIRST, id_of(SECOND)), FKV_OK);
@@ -66,6 +65,39 @@ TEST(a_copy_is_required_when_it_has_joined) {
     rig_let_go(&h);
     node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
     CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_OK);
+    down();
+}
+
+/* The first call waits until the client's lease is over, and the config is another one meanwhile: the server of the owner
+ * asks again in that one. */
+TEST(a_copy_that_is_required_is_required_again_in_a_later_config) {
+    rig_hold h;
+    rig_call first, second;
+    uint64_t lsn;
+    up();
+    raw_up(&c, &nodes[FIRST].r, CLIENT);
+    node_up(SECOND, 1);
+    node_copies(SECOND, FIRST);
+    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+    rig_hold_up_by(&h, &nodes[SECOND].r, number);
+    CHECK_EQ(put("alpha", "one").status, FKV_OK); /* the copy lacks it: it cannot be proposed */
+    rig_call_init(&first);
+    rig_call_init(&second);
+    dataplane_require_copy(plane(FIRST), number, id_of(SECOND), rig_done, &first);
+    CHECK_EQ(node_configures(FIRST, 0, 1, 1), FKV_OK);
+    CHECK(!rig_is_done(&first));
+    dataplane_require_copy(plane(FIRST), number, id_of(SECOND), rig_done, &second);
+    CHECK_EQ(rig_wait(&first), FKV_ABORTED);
+    CHECK(!rig_is_done(&second));
+    rig_let_go(&h);
+    CHECK_EQ(rig_wait(&second), FKV_OK);
+    free(second.result);
+    /* What the first one had promised may be on its way when the config is told. */
+    CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_OK);
+    CHECK_EQ(lsn, 1);
+    CHECK_EQ(node_configures(FIRST, 1 << SECOND, 2, 1), FKV_OK);
+    CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_BUSY); /* it is in sync */
+    raw_down(&c);
     down();
 }
 
@@ -280,6 +312,7 @@ TEST(what_is_damaged_at_its_owner_comes_to_no_copy_and_no_client) {
 static void tests(void) {
     RUN(calls_that_do_not_fit_are_refused);
     RUN(a_copy_is_required_when_it_has_joined);
+    RUN(a_copy_that_is_required_is_required_again_in_a_later_config);
     RUN(a_server_that_has_just_started_does_not_say_that_it_knows_no_copy);
     RUN(a_copy_that_lags_far_is_not_required);
     RUN(a_copy_that_nobody_wants_is_told_so);

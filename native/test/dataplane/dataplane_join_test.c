@@ -161,7 +161,7 @@ static fkv_request scan_changed(raw *x, uint64_t place, uint8_t flags) {
                           .value_bytes = 100 };
 }
 
-/* A change and the question come in one turn: the change is listed, or its record is behind the place. */
+/* A change and the question come in one turn: the change is listed, and who made it, or its record is behind the place. */
 TEST(a_copy_joins_behind_what_is_in_the_table) {
     rig_hold h;
     raw x;
@@ -181,9 +181,14 @@ TEST(a_copy_joins_behind_what_is_in_the_table) {
     CHECK(m->reply.status == FKV_OK && m->reply.user_flags & FKV_CHANGED_JOINED);
     fkv_scan_entry e;
     const uint8_t *key, *value;
-    uint64_t lsn = 0, listed = 0;
+    uint64_t lsn = 0, listed = 0, remembered = 0;
     for (uint32_t at = 0; wire_next_scan_entry(m->body, m->bytes, &at, &e, &key, &value);) {
         listed += e.kind == FKV_SCAN_ENTRY && e.version != 0;
+        fkv_join_sequence made;
+        for (uint32_t i = 0; e.kind == FKV_SCAN_SEQUENCES && i < e.value_bytes / sizeof made; i++) {
+            memcpy(&made, value + i * sizeof made, sizeof made);
+            if (made.client == CLIENT) remembered = made.sequence;
+        }
         if (e.kind != FKV_SCAN_JOIN_POINT) continue;
         fkv_join_point at_lsn;
         CHECK_EQ(e.value_bytes, sizeof at_lsn);
@@ -191,6 +196,7 @@ TEST(a_copy_joins_behind_what_is_in_the_table) {
         lsn = at_lsn.lsn;
     }
     CHECK_EQ(lsn, listed);
+    CHECK_EQ(remembered, listed); /* its first change: no retry of it is made by the copy */
     free(m);
     CHECK_EQ(raw_end(&x, id), FKV_OK);
     raw_down(&x);

@@ -200,6 +200,22 @@ TEST(what_another_owner_made_is_answered_and_without_room_it_is_in_doubt) {
     down();
 }
 
+/* As a backup hears of it: a small ring that cannot grow has its place taken by a later change. When there is room the
+ * ring grows, and that place is free. */
+TEST(what_another_owner_made_out_of_order_is_not_made_again_where_there_is_no_room_for_it) {
+    up(4 << 10);
+    static const uint64_t made[] = { 70, 65, 1, 6 };
+    for (int i = 0; i < 4; i++) dedup_note(&d, 1, 0, made[i], &(dedup_result){ FKV_OK, made[i] * 10, 0 }, 1);
+    d.bytes_max = 1 << 20;
+    CHECK_EQ(again(1), DEDUP_FORGOTTEN);
+    CHECK_EQ(again(6), DEDUP_FORGOTTEN);
+    CHECK_EQ(again(65), DEDUP_DONE);
+    CHECK_EQ(again(70), DEDUP_DONE);
+    CHECK_EQ(again(7), DEDUP_NEW); /* above all that is not known any more */
+    dedup_cancel(c, 0, 7);
+    down();
+}
+
 int main(int argc, char **argv) {
     RUN(a_repeated_sequence_has_the_first_result);
     RUN(a_sequence_in_progress_is_not_begun_again_until_it_is_cancelled);
@@ -212,5 +228,6 @@ int main(int argc, char **argv) {
     RUN(a_retry_of_what_an_earlier_owner_was_sent_is_not_made);
     RUN(a_repeated_sequence_has_the_first_value_too);
     RUN(what_another_owner_made_is_answered_and_without_room_it_is_in_doubt);
+    RUN(what_another_owner_made_out_of_order_is_not_made_again_where_there_is_no_room_for_it);
     return check_end(argc, argv);
 }

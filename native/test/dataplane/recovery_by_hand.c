@@ -1,4 +1,5 @@
 /* recovery_by_hand.c: lives of recovery_life.h, step by step. */
+#include <errno.h>
 #include "../../dataplane/durable.h"
 #include "../check.h"
 #include "recovery_state.h"
@@ -91,11 +92,34 @@ uint64_t recovery_doubt_ns(uint32_t i) {
     return until > rec.now_ns ? until - rec.now_ns : 0;
 }
 uint64_t recovery_granted_until_ns(uint32_t i) { return shard_at(i)->copy->place.granted_until_ns; }
+void recovery_cuts_value_off(uint32_t i) {
+    const shard_logging *at = &shard_at(i)->logging;
+    wal *g = &rec.w->log->wal;
+    while (!wal_is_idle(g)) rec_turn();
+    rec.largest = true;
+    for (uint64_t last = line_of(&rec.shard[i])->last; line_of(&rec.shard[i])->last == last;) rec_send(i);
+    rec.largest = false;
+    rec_turn(); /* its buffers take less */
+    CHECK(at->announced && at->value_at > 0);
+    wal_flush(g);
+    durable_drain(rec.w);
+    rec_end(false);
+}
+bool recovery_begins_epoch(uint32_t i) { return shard_at(i)->logging.begins; }
 void recovery_power_goes(void) { rec_end(true); }
 
 const dataplane_recovered *recovery_starts(uint32_t *count, char why[256]) {
     *count = 0;
     return rec_up(why) ? dataplane_get_recovered(rec.d, count) : NULL;
+}
+void recovery_fails_to_start(char why[256]) {
+    rec.threads = true;
+    rec.disk.fail_at = rec.disk.operations + 1;
+    rec.disk.fail_with = -EIO;
+    CHECK(!rec_up(why));
+    rec.threads = false;
+    rec.disk.fail_at = 0;
+    memory_disk_kill(&rec.disk);
 }
 void recovery_check(const dataplane_recovered *r) { rec_check(r); }
 

@@ -153,7 +153,7 @@ bool rec_up(char why[256]) {
     why[0] = 0;
     rec.failed = false;
     CHECK_EQ(dataplane_create(&c, &rec.d), FKV_OK);
-    rec.d->stepped = true;
+    rec.d->stepped = !rec.threads;
     for (int i = 0; i < SHARDS; i++) rec.asked[i] = FKV_OK;
     if (dataplane_start(rec.d, why, 256) == FKV_OK) {
         rec.w = rec.d->worker[recovery_of_worker];

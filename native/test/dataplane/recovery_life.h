@@ -35,9 +35,14 @@ bool recovery_damages(uint32_t shard, uint32_t bytes_min);
 uint32_t recovery_damaged(uint32_t shard);
 uint64_t recovery_granted_until_ns(uint32_t shard); /* when the last lease that its copy has given ends */
 uint64_t recovery_doubt_ns(uint32_t shard);         /* how long its clients' retries are in doubt */
+/* A large value is announced in the log, and its record is not there. It goes with the process. */
+void recovery_cuts_value_off(uint32_t shard);
+bool recovery_begins_epoch(uint32_t shard); /* the log is to have its beginning, once more */
 void recovery_power_goes(void);
 /* It starts again; the copies that it finds, and how many. NULL: it does not, and `why` says why. */
 const dataplane_recovered *recovery_starts(uint32_t *count, char why[256]);
+/* It does not, with threads of its own: when the log has been read the disk fails. */
+void recovery_fails_to_start(char why[256]);
 void recovery_check(const dataplane_recovered *r); /* a whole one has all that was acknowledged */
 fkv_status recovery_discards(uint32_t shard);
 uint32_t recovery_log_files(void); /* that are kept */

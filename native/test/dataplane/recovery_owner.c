@@ -125,12 +125,14 @@ void rec_send(uint32_t i) {
     truth *t = &rec.shard[i];
     line *l = line_of(t);
     sent x = { .key = any(KEYS), .client = any(CLIENTS), .put = any(4) != 0 };
+    if (rec.largest) x.put = true;
     if (l->last == LSN_MAX || l->last - t->committed > 200 || is_under_way(t, x.key)) return;
     uint64_t of_key[KEYS];
     state_of(l, l->last, of_key);
     if (!x.put && !of_key[x.key]) return; /* the owner would have answered that there is nothing */
-    bool large = x.put && any(40) == 0;
+    bool large = x.put && (rec.largest || any(40) == 0);
     if (x.put) x.bytes = large ? PEER_MESSAGE_MIN + any(VALUE_MAX - PEER_MESSAGE_MIN) : any(any(5) ? 200 : 8000);
+    if (rec.largest) x.bytes = VALUE_MAX;
     if (x.put) x.from = any(VALUE_MAX - x.bytes + 1);
     x.version = (uint64_t)t->epoch << 44 | ++rec.counter;
     x.sequence = ++rec.sequences[x.client];

@@ -47,6 +47,8 @@ typedef struct recovery_state {
     uint64_t ids, sequences[CLIENTS], counter;
     uint64_t now_ns;
     bool failed;
+    bool threads;             /* the next start has its own */
+    bool largest;             /* the next record has the largest value that there is */
     bool log_rests;           /* nothing is written to it */
     fkv_status asked[SHARDS]; /* snapshots: FKV_STATUS_COUNT, it is under way */
     recovery_counts *counts;

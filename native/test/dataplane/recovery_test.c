@@ -333,6 +333,21 @@ TEST(a_server_with_fewer_threads_than_logs_does_not_start) {
     recovery_end();
 }
 
+/* With threads: what is stepped ends as a server that has run. */
+TEST(a_start_that_fails_after_a_value_that_was_cut_off_ends) {
+    history(check_seed());
+    recovery_cuts_value_off(0);
+    CHECK(recovery_starts(&count, why));
+    CHECK(recovery_begins_epoch(0));
+    recovery_power_goes(); /* before it is in the log */
+    recovery_fails_to_start(why);
+    CHECK(why[0]);
+    const dataplane_recovered *r = recovery_starts(&count, why);
+    CHECK(r && count == 2 && recovery_begins_epoch(0));
+    for (uint32_t i = 0; i < 2; i++) recovery_check(&r[i]);
+    recovery_end();
+}
+
 TEST(a_start_that_is_given_up_ends_and_changes_nothing_that_is_wanted) {
     history(check_seed());
     recovery_power_goes();
@@ -369,6 +384,7 @@ int main(int argc, char **argv) {
     RUN(what_was_damaged_in_memory_does_not_come_back_as_good);
     RUN(a_copy_that_its_memory_does_not_hold_is_not_whole);
     RUN(a_server_with_fewer_threads_than_logs_does_not_start);
+    RUN(a_start_that_fails_after_a_value_that_was_cut_off_ends);
     RUN(a_start_that_is_given_up_ends_and_changes_nothing_that_is_wanted);
     return check_end(argc, argv);
 }

@@ -28,10 +28,12 @@ export interface Peer {
   leaseMs: number;
   /** Required: clients' leases from before have ended by then. */
   settledMs: number;
+  /** The last call that required it; 0: none. */
+  call: number;
 }
 
 export function newPeer(member: string, start: string, id: string, standing: Standing): Peer {
-  return { id, member, start, standing, follows: false, prepared: 0, leaseMs: -Infinity, settledMs: 0 };
+  return { id, member, start, standing, follows: false, prepared: 0, leaseMs: -Infinity, settledMs: 0, call: 0 };
 }
 
 /** What is left of a durable copy when its process ends. */

@@ -168,7 +168,12 @@ test('an adapter whose server is not there yet reports it, and connects when it 
   // Without a listener it is a rejection, and no exception of the emitter's.
   await t.throwsAsync(new KeyvFarkv(`127.0.0.1:${port}`).get('k'), { code: 'ERR_DISCONNECTED' });
 
-  const embedded = await startServer({ listen: `127.0.0.1:${port}`, memory: '64mb' });
+  const embedded = await startServer({
+    listen: `127.0.0.1:${port}`,
+    fabricListen: '127.0.0.1:0',
+    peerListen: '127.0.0.1:0',
+    memory: '64mb',
+  });
   t.teardown(() => embedded.close());
   t.true(await cache.set('k', 'v'));
   t.is(await cache.get('k'), 'v');

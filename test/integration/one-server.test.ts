@@ -196,7 +196,11 @@ test.serial('an IPv6 address can be listened on beside an IPv4 one', async (t) =
   const [port] = await freePorts(1);
   const child = spawn(
     process.execPath,
-    [CLI, 'server', '--json', '--listen', `127.0.0.1:${port!},[::1]:${port!}`, '--memory', '64mb'],
+    [
+      ...[CLI, 'server', '--json', '--listen', `127.0.0.1:${port!},[::1]:${port!}`, '--memory', '64mb'],
+      // Ports that follow from --listen may be another test's.
+      ...['--fabric-listen', '127.0.0.1:0,[::1]:0', '--peer-listen', '127.0.0.1:0'],
+    ],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
   t.teardown(() => child.kill('SIGKILL'));

@@ -3,20 +3,9 @@
  * connected with `latencies`. Before that a call costs one look at a number.
  */
 import { types } from 'node:util';
-import { HISTOGRAM_BOUNDS, FIRST_OCTAVE, type Counted } from '../core/exposition.js';
+import { Timing, type Counted } from '../core/exposition.js';
 
 const SAMPLED = 1024;
-/** Nanoseconds; the last counts all. */
-const BOUNDS = Array.from({ length: HISTOGRAM_BOUNDS }, (_, i) =>
-  i === HISTOGRAM_BOUNDS - 1 ? Infinity : 2 ** (FIRST_OCTAVE + i),
-);
-
-interface Times {
-  count: number;
-  /** Nanoseconds. */
-  sum: number;
-  readonly below: number[];
-}
 
 let isWanted = false;
 /** Calls until the next one is timed. */
@@ -24,7 +13,7 @@ let left = SAMPLED;
 /** Whoever asked whether this call is timed runs it next. */
 let isNext = false;
 /** By the object that stands for a client (callOf), and by method. */
-const times = new WeakMap<object, Map<string, Times>>();
+const times = new WeakMap<object, Map<string, Timing>>();
 
 export function timeCalls(): void {
   isWanted = true;
@@ -53,13 +42,10 @@ export function timed<T>(call: string, caller: object, run: () => T): T {
 
 function record(call: string, caller: object, ms: number): void {
   let all = times.get(caller);
-  if (all === undefined) times.set(caller, (all = new Map<string, Times>()));
+  if (all === undefined) times.set(caller, (all = new Map<string, Timing>()));
   let own = all.get(call);
-  if (own === undefined) all.set(call, (own = { count: 0, sum: 0, below: Array<number>(HISTOGRAM_BOUNDS).fill(0) }));
-  const ns = ms * 1e6;
-  own.count += 1;
-  own.sum += ns;
-  for (let i = HISTOGRAM_BOUNDS - 1; i >= 0 && ns < (BOUNDS[i] ?? 0); i--) own.below[i] = (own.below[i] ?? 0) + 1;
+  if (own === undefined) all.set(call, (own = new Timing()));
+  own.add(ms * 1e6);
 }
 
 /** Of the timed calls of a client, by method. */

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { exposition, histogram, type Family } from './exposition.js';
+import { exposition, histogram, type Family, Timing } from './exposition.js';
 
 const FAMILIES: readonly Family[] = [
   { name: 'farkv_things_total', help: 'Things, of a \\ and a\nline', type: 'counter', samples: [{ value: 3 }] },
@@ -72,4 +72,9 @@ test('histograms are in seconds, cumulative, and the sums of several', (t) => {
     { suffix: '_count', labels: { op: 'put' }, value: 13 },
   ]);
   t.deepEqual(histogram([{ count: 0, sum: 0, below: [] }]), [], 'nothing was counted');
+  const timing = new Timing();
+  t.deepEqual(histogram([timing]), []);
+  for (const ns of [1000, 1024, 5_000_000_000_000]) timing.add(ns);
+  t.like(timing, { count: 3, sum: 5_000_000_002_024 });
+  t.deepEqual([timing.below[0], timing.below[1], timing.below[23], timing.below[24]], [1, 2, 2, 3]);
 });

@@ -63,6 +63,24 @@ export interface Counted {
 export const FIRST_OCTAVE = 10;
 export const HISTOGRAM_BOUNDS = 25;
 
+const BOUNDS = Array.from({ length: HISTOGRAM_BOUNDS }, (_, i) =>
+  i === HISTOGRAM_BOUNDS - 1 ? Infinity : 2 ** (FIRST_OCTAVE + i),
+);
+
+/** Counts latencies by their size, where JavaScript measures them. */
+export class Timing implements Counted {
+  count = 0;
+  sum = 0;
+  readonly below: number[] = [];
+
+  add(ns: number): void {
+    if (this.count === 0) this.below.push(...BOUNDS.map(() => 0));
+    this.count += 1;
+    this.sum += ns;
+    for (let i = HISTOGRAM_BOUNDS - 1; i >= 0 && ns < (BOUNDS[i] ?? 0); i--) this.below[i] = (this.below[i] ?? 0) + 1;
+  }
+}
+
 /** A histogram in seconds: the sums of several. Nothing where nothing was counted. */
 export function histogram(all: readonly Counted[], labels: Readonly<Record<string, string>> = {}): Sample[] {
   const counted = all.filter(({ below }) => below.length > 0);

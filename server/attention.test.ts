@@ -2,8 +2,14 @@ import test from 'ava';
 import { attention } from './attention.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';
 
-const member = (id: string, more: object = {}): MemberStatus =>
-  ({ id, state: 'up', role: 'voter', draining: false, ...more }) as MemberStatus;
+const member = (
+  id: string,
+  { node, ...more }: { readonly node?: object } & Partial<Omit<MemberStatus, 'node'>> = {},
+): MemberStatus =>
+  ({
+    ...{ id, state: 'up', role: 'voter', draining: false, ...more },
+    ...(node === undefined ? {} : { node: { group: { diskFull: false }, ...node } }),
+  }) as unknown as MemberStatus;
 const shard = (number: number, more: object = {}): ShardStatus =>
   ({ shard: number, owner: 's1', state: 'serving', ...more }) as ShardStatus;
 const status = (more: object = {}): ClusterStatus =>
@@ -123,11 +129,26 @@ test('a copy that could not be made is told with both servers, one without room 
 
 test('a certificate near its end is named, with the command that renews it', (t) => {
   const now = Date.UTC(2026, 0, 1);
-  const days = (n: number): object => ({ node: { certificateEndsMs: now + n * 86_400_000 } });
+  const days = (n: number): { readonly node: object } => ({ node: { certificateEndsMs: now + n * 86_400_000 } });
   const members = [member('s1', days(14)), member('s2', days(1.5)), member('s3', days(-1)), member('s4', days(0.5))];
   t.deepEqual(attention(status({ members }), now), [
     'the certificate of s2 expires in 1 day: farkv secrets renew DIR --within 14, then copy it to s2; no restart is needed',
     'the certificate of s3 has expired: farkv secrets renew DIR --within 14, then copy it to s3; no restart is needed',
     'the certificate of s4 expires within a day: farkv secrets renew DIR --within 14, then copy it to s4; no restart is needed',
   ]);
+});
+
+test('a disk that is full is named, whatever it has no room for', (t) => {
+  const log = { diskFull: true };
+  const lines = attention(
+    status({
+      members: [
+        member('s1', { node: { group: { diskFull: true } } }),
+        member('s2', { node: { dataPlane: { workers: [{ log }], shards: [] } } }),
+      ],
+    }),
+  );
+  t.is(lines.length, 2);
+  t.regex(lines[0] ?? '', /^the disk of s1 is full, and it takes no changes of the metadata: free space/);
+  t.regex(lines[1] ?? '', /^the disk of s2 is full, and changes are refused: free space/);
 });

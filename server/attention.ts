@@ -107,6 +107,11 @@ function ofDisk({ id, node }: MemberStatus): string[] {
           `the disk of ${id} is full, and changes are refused: free space on the file system of its --data-dir; changes go on by themselves within seconds`,
         ]
       : []),
+    ...(node?.group.diskFull !== true
+      ? []
+      : [
+          `the disk of ${id} is full, and it takes no changes of the metadata: free space on the file system of its --data-dir; it goes on by itself within seconds`,
+        ]),
     ...(failed.length === 0
       ? []
       : [

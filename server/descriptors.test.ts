@@ -68,7 +68,12 @@ test('descriptors that were missed are a line in the log, once, and need a perso
     leader: 's1',
     shards: [],
     members: [
-      { id: 's1', state: 'up', role: 'voter', node: { dataPlane: { descriptorsMissed: 3, workers: [], shards: [] } } },
+      {
+        id: 's1',
+        state: 'up',
+        role: 'voter',
+        node: { group: {}, dataPlane: { descriptorsMissed: 3, workers: [], shards: [] } },
+      },
     ],
   } as unknown as ClusterStatus;
   t.true(attention(status).some((line) => /^s1 ran out of file descriptors.*LimitNOFILE=/.test(line)));

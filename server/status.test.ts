@@ -106,7 +106,14 @@ const node: NodeStatus = {
   fullCopies: [],
   movedVotes: [],
   failovers: [],
-  group: { leaderChanges: 0, failedProposals: 0, failedOver: 0, peers: [] },
+  group: {
+    leaderChanges: 0,
+    failedProposals: 0,
+    failedOver: 0,
+    syncNs: { count: 0, sum: 0, below: [] },
+    diskFull: false,
+    peers: [],
+  },
   dataPlane: { ...NO_COUNTS, workers: [], shards: [own(0, true), own(1, false)] },
 };
 const status = clusterStatus(state, new Map([['s1', node]]), state.voters, { term: 4, answeredBy: 's1', leader: 's1' });

@@ -4,6 +4,7 @@
  */
 import type { DataPlaneStats } from '../native/data-plane-stats.js';
 import { boolean, list, maybe, oneOf, record, text, uint, type Check } from '../core/protocol/check.js';
+import { HISTOGRAM_BOUNDS, type Counted } from '../core/exposition.js';
 import { memberId, MEMBERS_MAX, shardNumber, SHARDS_MAX } from '../core/metadata/check-state.js';
 import type { Failover } from '../core/metadata/failovers.js';
 import { isWitness } from '../core/metadata/placement.js';
@@ -349,6 +350,8 @@ const checkGroup = record<GroupFigures>({
   leaderChanges: uint(),
   failedProposals: uint(),
   failedOver: uint(),
+  syncNs: record<Counted>({ count: uint(), sum: uint(), below: list(uint(), HISTOGRAM_BOUNDS) }),
+  diskFull: boolean,
   peers: list(
     record<PeerFigures>({ id: memberId, connected: boolean, rttUs: maybe(uint()), lostMessages: uint() }),
     MEMBERS_MAX,

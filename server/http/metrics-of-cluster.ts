@@ -1,6 +1,7 @@
 /** Metrics of the metadata group, of the ways between servers, and of this server's place in the cluster. */
+import { histogram } from '../../core/exposition.js';
 import type { ClusterStatus, MemberStatus, NodeStatus } from '../status.js';
-import { counter, gauge, one, type Metric, type Seen } from './metric-row.js';
+import { buckets, counter, gauge, one, type Metric, type Seen } from './metric-row.js';
 
 const voters = ({ members }: ClusterStatus): MemberStatus[] => members.filter(({ role }) => role === 'voter');
 const peers = ({ group }: NodeStatus): NodeStatus['group']['peers'] => group.peers;
@@ -34,6 +35,12 @@ export const OF_CLUSTER: readonly Metric[] = [
   gauge('farkv_raft_commit_index', 'Last entry that is committed', ({ node }) => one(node.commitIndex)),
   gauge('farkv_raft_applied_index', 'Last entry that is applied here', ({ node }) => one(node.appliedIndex)),
   gauge('farkv_raft_log_bytes', 'Raft log on this disk', ({ node }) => one(node.logBytes)),
+  buckets('farkv_raft_fsync_seconds', 'How long changes of the Raft log took to be written and synced', ({ node }) =>
+    histogram([node.group.syncNs]),
+  ),
+  gauge('farkv_raft_disk_full', '1: no changes of the metadata are taken here, since the disk is full', ({ node }) =>
+    one(node.group.diskFull),
+  ),
   gauge('farkv_lease_held', '1: the lease from the leader lets this server answer', ({ node }) =>
     one(node.leaseHeld ?? false),
   ),

@@ -34,6 +34,7 @@ const status = (put: number, more: { processId?: number; id?: string } = {}): Cl
         draining: false,
         memoryBytes: 1 << 30,
         node: {
+          group: { diskFull: false },
           processId: more.processId ?? 1,
           version: '1',
           uptimeMs: 1,

@@ -6,6 +6,7 @@
  * disk is written synchronously on purpose (server/raft-storage/disk.ts).
  */
 import { FarkvError } from '../../core/errors.js';
+import { Timing, type Counted } from '../../core/exposition.js';
 import { MetadataMachine, type Applied } from '../../core/metadata/machine.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import {
@@ -93,6 +94,7 @@ export class MetadataDriver {
   #leader = 0;
   #term = 0;
   #timer: NodeJS.Timeout | undefined;
+  readonly #syncs = new Timing();
   #retry: NodeJS.Timeout | undefined;
   #compactedBytes = 0;
   /** Others are being asked whether this member has lost entries. */
@@ -131,6 +133,10 @@ export class MetadataDriver {
   }
   get term(): number {
     return this.#node.term;
+  }
+  /** How long its log took to be written and synced. */
+  get syncs(): Counted {
+    return this.#syncs;
   }
   /** The latest format of metadata that this server reads. */
   get knownFormat(): number {
@@ -381,7 +387,10 @@ export class MetadataDriver {
     const node = this.#node;
     const ready = node.ready();
     for (const message of ready.early) this.#options.send(message, true);
-    if (this.#options.storage.persist(ready) === 'full') {
+    const begin = performance.now();
+    const persisted = this.#options.storage.persist(ready);
+    if (ready.mustSync) this.#syncs.add(Math.round((performance.now() - begin) * 1e6));
+    if (persisted === 'full') {
       this.#apply(undefined, ready.committed);
       this.#confirm(ready);
       node.storageRefused();

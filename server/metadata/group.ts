@@ -8,6 +8,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
+import type { Counted } from '../../core/exposition.js';
 import { durable, REPLICATED } from '../../core/metadata/copy-sets.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import { LostEntriesError, type RaftStatus } from '../../core/raft/index.js';
@@ -51,6 +52,10 @@ export interface GroupFigures {
   readonly failedProposals: number;
   /** Shards whose owner was replaced unplanned. */
   readonly failedOver: number;
+  /** Of its Raft log: how long each change took to be written and synced, nanoseconds. */
+  readonly syncNs: Counted;
+  /** The disk has no room for its Raft log: it takes no changes of the metadata until it has. */
+  readonly diskFull: boolean;
   readonly peers: readonly PeerFigures[];
 }
 
@@ -168,10 +173,13 @@ export class MetadataGroup {
   }
 
   get figures(): GroupFigures {
+    const { count, sum, below } = this.driver.syncs;
     return {
       leaderChanges: this.#leaderChanges.count,
       failedProposals: this.proposer.failed,
       failedOver: this.duties.failedOver,
+      syncNs: { count, sum, below: [...below] },
+      diskFull: this.driver.status().storageFull,
       peers: this.peers.figures,
     };
   }

@@ -37,7 +37,7 @@ const member = {
   fabric: [{ provider: EVIL, address: EVIL, worker: 0 }],
   memoryBytes: 1,
   zone: EVIL,
-  node: { id: EVIL, version: EVIL, role: EVIL, clients: 1, term: 1, values: { snapshots: 1 } },
+  node: { id: EVIL, version: EVIL, role: EVIL, clients: 1, term: 1, values: { snapshots: 1 }, group: {} },
 };
 const copies = {
   config: 1,

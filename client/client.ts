@@ -4,6 +4,7 @@ import type { Family as MetricFamily } from '../core/exposition.js';
 import { toHex64 } from '../core/hex64.js';
 import type { NativeClient } from '../native/native-client.js';
 import type { Codec } from './codec.js';
+import { guardedNow } from './errors.js';
 import { Keyspace } from './keyspace.js';
 import { callTimes } from './call-times.js';
 import { checkLabels, metricsOf } from './metrics.js';
@@ -86,7 +87,8 @@ export class Client<In, Out = In> extends Keyspace<In, Out> {
    * of a program with several clients they say whose it is. Throws ERR_ARGUMENT.
    */
   metrics(labels: Readonly<Record<string, string>> = {}): readonly MetricFamily[] {
-    return metricsOf(this.#cluster.stats(), callTimes(this.#operations), checkLabels(labels));
+    const checked = guardedNow(() => checkLabels(labels));
+    return metricsOf(this.#cluster.stats(), callTimes(this.#operations), checked);
   }
 
   /** Ends what is under way with ERR_CLOSED, and disconnects. May be called again. */

@@ -172,10 +172,20 @@ test.serial(
     );
     t.deepEqual(await wrong(client, values), []);
     t.is(await client.get('last'), undefined);
+  },
+);
 
-    // Without the oldest file its copies cannot be read.
+test.serial(
+  'without the oldest file of its log a server has its shards wait, and serves them when they are given up',
+  async (t) => {
+    const cluster = await Cluster.start(t, ONE);
+    const server = cluster.server(0);
+    const values: Values = new Map();
+    const client = await open(t, cluster);
+    await writeSmall(client, values, 50, 'small');
+    await writeLarge(client, values, 2 * FILE_MIB + 16, 'log');
     await server.kill();
-    without(first);
+    without(logFiles(server.dataDir)[0]!);
     await server.start();
     t.regex(
       server.stderr,
@@ -374,7 +384,7 @@ rooted(
     t.is((await server.exit).code, 1);
     t.regex(
       server.stderr,
-      /values\/0-\d+: (write|sync) failed: EROFS, read-only file system\. What this server has not acknowledged may be lost \(with --sync the last that it acknowledged, too\), so it ends: look at the disk, then start it again/,
+      /values\/0-(\d+|spare): (write|sync) failed: (EROFS, read-only file system|EIO, i\/o error)\. What this server has not acknowledged may be lost \(with --sync the last that it acknowledged, too\), so it ends: look at the disk, then start it again/,
     );
     t.regex(await refusal(t, server), /read-only file system/i);
     disk.repair();

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILES = 4096, BATCHES = 16 };
+enum { FILES = 4096, BATCHES = 16, BLOCK = 4096 /* files may be open with O_DIRECT */ };
 static const uint64_t BATCH_MAGIC = 0x6863746142766b66u;
 
 typedef struct kept {
@@ -63,7 +63,7 @@ ssize_t pwrite(int file, const void *from, size_t count, off_t at) {
     let_go(file, BATCHES - 1);
     tail *t = &tails[file];
     kept *k = &t->held[t->begun++ % BATCHES];
-    *k = (kept){ malloc(count), count, at };
+    *k = (kept){ aligned_alloc(BLOCK, count), count, at };
     if (!k->bytes) abort();
     memcpy(k->bytes, from, count);
     pthread_mutex_unlock(&lock);

@@ -274,11 +274,8 @@ export class DataDirectory {
     const how = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
     const fd = needingRoom(() => ownFile(temporary, (path) => openRegular(path, how, 0o600)));
     try {
-      // The sync too may find that there is no room. Nothing of this file counts yet, and the next one begins it anew.
-      needingRoom(() => {
-        writeFileSync(fd, `${JSON.stringify(value, undefined, 2)}\n`);
-        fsyncSync(fd);
-      });
+      needingRoom(() => writeFileSync(fd, `${JSON.stringify(value, undefined, 2)}\n`));
+      fsyncSync(fd);
     } finally {
       closeSync(fd);
     }

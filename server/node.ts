@@ -205,7 +205,7 @@ export class FarkvNode {
 
     if (directory.joined) await this.#askForPlace(group, directory, ports);
     group.start();
-    const state = await this.#unlessFailed(group.whenClustered(WAITING_MS, () => this.#sayWaiting(group)));
+    const state = await this.#unlessFailed(group.whenClustered(WAITING_MS, () => this.#log.info(group.waitsFor)));
     directory.setClusterId(state.clusterId);
     checkTenants(this.#settings.tenants, state.tenants);
     if (!votesOnly) checkSize(this.#settings, state, this.#native.constants.memoryMin, this.#log);
@@ -260,13 +260,6 @@ export class FarkvNode {
     } finally {
       abort.abort();
     }
-  }
-
-  #sayWaiting(group: MetadataGroup): void {
-    const { connected, missing } = group.peers.reach;
-    this.#log.info(
-      `waiting for the metadata group: connected to ${connected.join(', ') || 'nobody'}, not to ${missing.join(', ') || 'nobody'}`,
-    );
   }
 
   /** Binds the addresses of both ports and answers there. Returns them as others may use them. */

@@ -393,6 +393,9 @@ test('the leader makes the cluster, gives the shards out when a server stays awa
       get leads() {
         return driver.leads;
       },
+      get term() {
+        return driver.term;
+      },
       get state() {
         return driver.state;
       },

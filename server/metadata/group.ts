@@ -172,6 +172,12 @@ export class MetadataGroup {
     this.peers.start();
   }
 
+  /** For the log, while there is no cluster yet. */
+  get waitsFor(): string {
+    const { connected, missing } = this.peers.reach;
+    return `waiting for the metadata group: connected to ${connected.join(', ') || 'nobody'}, not to ${missing.join(', ') || 'nobody'}`;
+  }
+
   get figures(): GroupFigures {
     const { count, sum, below } = this.driver.syncs;
     return {

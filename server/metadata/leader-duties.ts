@@ -30,7 +30,7 @@ export interface LeaderDutiesOptions {
   readonly assignAfterMs: number;
   /** A voter that has been dead for so long loses its vote to a learner; Infinity: never. */
   readonly replaceVoterMs?: number;
-  readonly driver: Pick<MetadataDriver, 'leads' | 'state' | 'status' | 'proposeChange' | 'knownFormat'>;
+  readonly driver: Pick<MetadataDriver, 'leads' | 'term' | 'state' | 'status' | 'proposeChange' | 'knownFormat'>;
   /** Undefined while this server does not lead. */
   readonly grantor: () => GrantState | undefined;
   /** Resolves with true when a quorum has confirmed this server as the leader (LeaseGrantor.listen). */
@@ -126,7 +126,7 @@ export class LeaderDuties {
   /** Also while another server leads: this one may be the next. */
   #observe(): void {
     const { driver, nowMs, log } = this.#options;
-    const { term } = driver.status();
+    const { term } = driver;
     // What this server saw when it led before may have changed since.
     if (driver.leads && term !== this.#term) {
       this.#term = term;

@@ -51,8 +51,8 @@ export function needingRoom<T>(write: () => T): T {
   try {
     return write();
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG') throw new NoRoom('no room', { cause: error });
-    throw error;
+    if (!(error instanceof Error && 'code' in error)) throw error;
+    if (!['ENOSPC', 'EDQUOT', 'EFBIG'].includes(String(error.code))) throw error;
+    throw new NoRoom(error.message, { cause: error });
   }
 }

@@ -210,6 +210,7 @@ function dutiesOf(
     randomHex: (n) => 'ab'.repeat(n),
     driver: {
       leads: true,
+      term: 1,
       get state() {
         return metadata.state;
       },

@@ -176,8 +176,7 @@ TEST(what_follows_a_large_value_waits_at_the_owner_until_the_copy_has_it) {
     join_lease_ms = 100 * 1000; /* as long as its worker stands still */
     owner_up();
     node_up(SECOND, 1);
-    node_copies(SECOND, FIRST);
-    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+    node_joined(SECOND, FIRST);
     rig_hold_up_by(&held, &nodes[SECOND].r, number);
     put_large(key_at(0, key), SIZE);
     CHECK_EQ(put("alpha", "one").status, FKV_OK);
@@ -210,8 +209,7 @@ TEST(a_copy_that_is_waited_for_no_more_gets_what_was_announced_to_it) {
     join_lease_ms = 100 * 1000; /* its worker stands still, and the owner goes on */
     owner_up();
     node_up(SECOND, 1);
-    node_copies(SECOND, FIRST);
-    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+    node_joined(SECOND, FIRST);
     CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_OK);
     rig_hold_up_by(&held, &nodes[SECOND].r, number);
     uint64_t first = large_put_begin(&c, &value, key_at(0, key), SIZE);

@@ -203,8 +203,7 @@ TEST(a_large_value_that_is_answered_before_the_disk_has_it_comes_to_a_copy_that_
     raw_up(&c, &nodes[FIRST].r, CLIENT);
     put_keys(0, 1); /* its log has begun */
     node_up(SECOND, 1);
-    node_copies(SECOND, FIRST);
-    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+    node_joined(SECOND, FIRST);
     memory_make(&value, &c, LARGE, 7);
     CHECK_EQ(raw_end(&c, large_put_begin(&c, &value, "alpha", LARGE)), FKV_OK);
     memory_free(&value);

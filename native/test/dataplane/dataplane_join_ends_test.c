@@ -77,8 +77,7 @@ TEST(a_copy_that_is_required_is_required_again_in_a_later_config) {
     up();
     raw_up(&c, &nodes[FIRST].r, CLIENT);
     node_up(SECOND, 1);
-    node_copies(SECOND, FIRST);
-    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+    node_joined(SECOND, FIRST);
     rig_hold_up_by(&h, &nodes[SECOND].r, number);
     CHECK_EQ(put("alpha", "one").status, FKV_OK); /* the copy lacks it: it cannot be proposed */
     rig_call_init(&first);
@@ -181,8 +180,7 @@ TEST(a_shard_is_closed_in_each_state_of_its_copy) {
     up();
     for (int state = 0; state < 5; state++) {
         node_up(SECOND, nodes[FIRST].epoch);
-        node_copies(SECOND, FIRST);
-        node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+        node_joined(SECOND, FIRST);
         if (state >= 1) CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_OK);
         if (state >= 2) CHECK_EQ(node_configures(FIRST, 1 << SECOND, (uint32_t)state * 2, 1), FKV_OK);
         if (state == 3) CHECK_EQ(node_leads(SECOND, 0, 9, 9), FKV_OK);

@@ -305,8 +305,7 @@ TEST(a_copy_is_proposed_when_clients_leases_of_before_are_over) {
     up();
     raw_up(&c, &nodes[FIRST].r, CLIENT);
     node_up(SECOND, 1);
-    node_copies(SECOND, FIRST);
-    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+    node_joined(SECOND, FIRST);
     fkv_request q = { .op = FKV_OP_LEASE, .id = c.next_id++ };
     fkv_reply reply;
     uint64_t asked = fkv_now_ns(); /* before it is granted */
@@ -328,8 +327,7 @@ TEST(changes_without_enough_copies_are_refused_and_have_no_effect) {
     raw_expect(&c, "alpha", "one"); /* reads go on */
     node_up(SECOND, 1);
     uint64_t lsn;
-    node_copies(SECOND, FIRST);
-    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+    node_joined(SECOND, FIRST);
     CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_OK);
     CHECK_EQ(node_configures(FIRST, 1 << SECOND, 2, 2), FKV_OK);
     CHECK_EQ(put("alpha", "two").status, FKV_OK);

@@ -218,10 +218,14 @@ static inline void node_copies(int s, int owner) {
     CHECK_EQ(rig_wait(&nodes[s].caught_up), FKV_OK);
     CHECK_EQ(copy_ends(s), FKV_OK);
 }
-/* From nothing to a copy in sync beside those that there are. */
-static inline uint64_t node_joins(int s, int owner, uint32_t others, uint32_t config) {
+/* From nothing to a copy that may be required. */
+static inline void node_joined(int s, int owner) {
     node_copies(s, owner);
     node_expects(owner, s, DATAPLANE_COPY_JOINED);
+}
+/* ... to one in sync beside those that there are. */
+static inline uint64_t node_joins(int s, int owner, uint32_t others, uint32_t config) {
+    node_joined(s, owner);
     uint64_t lsn = node_requires_in_time(owner, s);
     CHECK_EQ(node_configures(owner, others | 1u << s, config, 1), FKV_OK);
     return lsn;

@@ -16,7 +16,14 @@ const PLAIN = ['README.md', MAP, ...FIGURES, 'docs/performance-notes.md'];
 const TOPICS = readdirSync(inRepository('docs'))
   .filter((name) => name.endsWith('.md'))
   .map((name) => `docs/${name}`);
-const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', ...FIGURES, 'test/rdma/README.md', ...TOPICS];
+const DOCUMENTS = [
+  'README.md',
+  'CONTRIBUTING.md',
+  '.github/pull_request_template.md',
+  ...FIGURES,
+  'test/rdma/README.md',
+  ...TOPICS,
+];
 /** Where invariants of the life of shards are stated; rules of replication are, in documents. */
 const INVARIANTS = 'core/shards/index.ts';
 const FOLDERS = [
@@ -126,6 +133,15 @@ test('files that documents name exist', (t) => {
   for (const path of DOCUMENTS) {
     for (const name of filesIn(read(path))) t.true(exists(name), `${path}: \`${name}\``);
   }
+});
+
+test('a development container installs what the README asks for', (t) => {
+  const container = read('.devcontainer/devcontainer.json');
+  const asked = Array.from(read('README.md').matchAll(/`apt-get install ([^`]+)`/g), ([, list = '']) =>
+    list.split(' '),
+  );
+  t.true(asked.length > 0);
+  for (const name of asked.flat()) t.regex(container, new RegExp(`apt-get -y -qq install [^&]*\\b${name}\\b`));
 });
 
 test('the layers of the map are folders of the repository', (t) => {

@@ -46,7 +46,10 @@ void get_finish(lookup_get *g, fkv_status status) {
     fkv_assert(g->state != GET_DONE); /* a GET ends once */
     list_remove(&g->link);
     timer_clear(session_timers(l->session), &g->deadline);
-    if (!g->pending) leave(g); /* a segment that is being READ stays attached until that has ended */
+    if (!g->pending) { /* a segment that is being READ stays attached until that has ended */
+        leave(g);
+        list_remove(&g->flying);
+    }
     g->state = GET_DONE;
     g->result.status = status;
     if (status == FKV_OK) l->stats.hits++;

@@ -73,19 +73,22 @@ static void post(lookup_get *g) {
         }
         if (taken == n) taken = PIECES;
     }
-    if (g->pending && list_empty(&g->flying)) {
-        g->flew_to = g->peer;
-        list_push(&l->flying, &g->flying);
-    }
-    if (taken >= 0 && g->posted < g->bytes) list_push(&l->unposted, &g->link);
     if (taken < 0 && !g->pending) {
+        list_remove(&g->flying);
         if (taken == -ENOTCONN)
             get_wait(g); /* the connection's end is on the way */
         else
             get_finish(g, FKV_NO_MEMORY); /* the connection stays: a wait would last until the deadline */
         return;
     }
-    if (taken < 0 && g->pending) g->read_status = FAB_WR_FLUSH_ERR;
+    if (list_empty(&g->flying)) {
+        g->flew_to = g->peer;
+        list_push(&l->flying, &g->flying);
+    }
+    if (taken < 0)
+        g->read_status = FAB_WR_FLUSH_ERR;
+    else if (g->posted < g->bytes)
+        list_push(&l->unposted, &g->link);
 }
 
 void get_read(lookup_get *g, get_state state, const lookup_view *v, uint64_t offset, uint32_t bytes) {

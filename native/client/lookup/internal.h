@@ -103,8 +103,9 @@ typedef enum {
 } get_state;
 
 struct lookup_get {
-    fkv_list link;   /* free, waiting, starved, or lookup.unposted */
-    fkv_list flying; /* lookup.flying while READs of it are under way */
+    fkv_list link; /* free, waiting, starved, or lookup.unposted */
+    /* lookup.flying, from the first piece of a READ to the last: those that wait for room need the peer, too */
+    fkv_list flying;
     timer_node deadline;
     lookup *l;
     get_state state;

@@ -217,6 +217,65 @@ TEST(gets_beyond_what_the_queue_takes_wait_their_turn) {
     down();
 }
 
+/* The second GET finds no room in the queue; its owner is freed before it gets any. */
+TEST(a_get_that_waits_for_room_goes_to_the_next_owner) {
+    up();
+    put("alpha", "one");
+    put("beta", "two");
+    p->queue_room = 1;
+    outcome a, b;
+    begin("alpha", &a);
+    begin("beta", &b);
+    CHECK_EQ(session_set_owners(c.s, NULL, 0), FKV_OK);
+    session_address at = { FAB_BROUGHT, "puppet" };
+    session_owner_config next = { .owner = 2, .incarnation = p->server_incarnation, .addresses = &at, .count = 1 };
+    CHECK_EQ(session_set_owners(c.s, &next, 1), FKV_OK);
+    CHECK_EQ(lookup_set_route(c.l, &(lookup_route){ .shard = p->shard, .owner = 2 }), FKV_OK);
+    p->by_hand = false;
+    while (!a.done || !b.done) {
+        guest_settle(&c);
+        puppet_pass(p, 5 * MS);
+    }
+    CHECK_EQ(a.status, FKV_OK);
+    CHECK_EQ(b.status, FKV_OK);
+    down();
+}
+
+/* It is in no list then: what was its place may be another GET's when the connection breaks. */
+TEST(a_get_that_ends_between_two_pieces_ends_once) {
+    up();
+    put("alpha", "one");
+    uint32_t bytes = 3 << 20;
+    char *value = malloc(bytes);
+    memset(value, 'v', bytes);
+    table_op op = host_op(p->h, TABLE_PUT, "large", 5, value, bytes);
+    CHECK_EQ(host_do_patiently(p->h, &op, NULL), FKV_OK);
+    p->by_hand = false;
+    guest_get(&c, "large"); /* segments are known */
+    guest_get(&c, "alpha");
+    p->by_hand = true;
+    p->queue_room = 1;
+    outcome large, a;
+    begin("large", &large);
+    begin("alpha", &a);
+    one_read(); /* the bucket of large: its first piece takes that place, the rest waits behind alpha */
+    one_read(); /* the piece */
+    CHECK(large.get->pending == 0 && large.get->posted < large.get->bytes && !list_empty(&large.get->link));
+    const lookup_get *place = large.get;
+    lookup_cancel(large.get, FKV_ABORTED);
+    CHECK(large.done && large.status == FKV_ABORTED);
+    CHECK(list_empty(&place->flying));
+    finish_with(&a, "one");
+    puppet_break(p, FAB_RETRY_EXC_ERR);
+    for (int i = 0; i < 50; i++) {
+        guest_settle(&c);
+        puppet_pass(p, 5 * MS);
+    }
+    CHECK_EQ((int)place->state, (int)GET_FREE);
+    free(value);
+    down();
+}
+
 TEST(a_large_extent_is_read_in_pieces_and_checked_as_a_whole) {
     p = puppet_new();
     guest_up(&c, p);
@@ -311,6 +370,8 @@ int main(int argc, char **argv) {
     RUN(a_get_that_took_longer_than_its_life_is_discarded);
     RUN(an_entry_is_not_returned_after_its_expiry_by_the_owners_clock);
     RUN(gets_beyond_what_the_queue_takes_wait_their_turn);
+    RUN(a_get_that_waits_for_room_goes_to_the_next_owner);
+    RUN(a_get_that_ends_between_two_pieces_ends_once);
     RUN(a_large_extent_is_read_in_pieces_and_checked_as_a_whole);
     RUN(a_get_whose_read_has_no_memory_to_land_in_ends_at_once);
     RUN(a_get_whose_time_is_over_ends_although_its_read_is_under_way);

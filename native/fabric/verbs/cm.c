@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include "../../base/clock.h"
 
 enum { BACKLOG = 1024 }; /* kept by the kernel for the CM thread, which takes them at once */
@@ -154,7 +155,7 @@ static void completed(verbs_conn *c, fab_wc_opcode opcode, fab_wc_status status,
         if (p.magic == VERBS_MAGIC && sizeof p + p.bytes <= e->private_bytes) {
             wc.data = e->private_data + sizeof p;
             wc.bytes = p.bytes;
-            c->cq->held_event = e; /* freed at the next poll */
+            c->cq->held_event = e; /* freed by a poll that finds everything polled */
         }
     }
     verbs_stash(c->cq, &wc);
@@ -307,13 +308,16 @@ static void established(verbs_conn *c, verbs_event *e) {
 
 static void device_lost(verbs_cq *cq) {
     cq->lost = cq->cq != NULL;
+    /* The kernel has closed the channel's other end: it would be readable for ever. */
+    if (cq->channel) (void)epoll_ctl(cq->epoll_fd, EPOLL_CTL_DEL, cq->channel->fd, NULL);
     if (cq->listens) verbs_stash(cq, &(fab_wc){ .opcode = FAB_WC_UNREACHABLE, .status = FAB_FATAL_ERR });
     for (verbs_conn *c = cq->conns, *next; c; c = next) {
         next = c->next;
         if (c->state == VERBS_BROKEN) continue;
-        if (c->state == VERBS_LEAVING)
+        if (c->state == VERBS_LEAVING) {
             verbs_left(c);
-        else if (c->state == VERBS_UP || c->state == VERBS_ACCEPTING || c->state == VERBS_ASKED)
+            verbs_receives_over(c);
+        } else if (c->state == VERBS_UP || c->state == VERBS_ACCEPTING || c->state == VERBS_ASKED)
             verbs_break(c, FAB_FATAL_ERR, FAB_FATAL_ERR);
         else
             connect_failed(c, FAB_FATAL_ERR, NULL);
@@ -331,6 +335,10 @@ static void handle(verbs_cq *cq, verbs_event *e) {
         return;
     }
     verbs_conn *c = verbs_conn_of_slot(cq, e->slot, e->generation);
+    if (c && (int)e->type == VERBS_RECEIVES_OVER) {
+        verbs_receives_over(c);
+        return;
+    }
     if (!c || c->state == VERBS_BROKEN) return;
     if (c->state == VERBS_LEAVING) {
         if (e->type == RDMA_CM_EVENT_ESTABLISHED && !owner_speaks_second(c)) verbs_peer_ready(c);

@@ -1,7 +1,4 @@
-/* conn.c: completion queues and connections: made, broken, freed.
- *
- * However a connection breaks, its queue pair is destroyed before its outstanding work completes: after that the device
- * touches no buffer of it, whatever completions a driver still owes. */
+/* conn.c: completion queues; connections and their queue pairs are made. */
 #include "verbs.h"
 #ifdef FARKV_HAVE_VERBS
 #include <errno.h>
@@ -112,12 +109,15 @@ void verbs_cq_let_go(verbs_cq *cq) {
 void verbs_cq_destroy(fab_cq *queue) {
     verbs_cq *cq = (verbs_cq *)queue;
     verbs_domain *d = cq->d;
+    cq->closing = true; /* its receive queues go: no buffer has to come back */
     for (verbs_conn *c = cq->conns, *next; c; c = next) {
         next = c->next;
         if (c->state != VERBS_LEAVING)
             verbs_disconnect(&c->head);
         else if (c->unposted)
             verbs_left(c); /* nobody takes connection events any more */
+        else
+            verbs_receives_over(c);
     }
     while (cq->conns) { /* what was sent is on its way: those who leave have their time */
         verbs_drain(cq);
@@ -223,10 +223,9 @@ int verbs_conn_qp(verbs_conn *c, uint32_t tenant) {
     if (cq->reserved + VERBS_SQ > cq->depth) return -ENOSPC;
     uint8_t timeout = VERBS_ACK_TIMEOUT; /* a hint: iWARP has no such option */
     (void)v->rdma_set_option(c->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
-    e = -EINVAL;
-    for (uint32_t room = VERBS_INLINE_WANTED; e && room + 32 > 32; room = room > 32 ? room / 2 : 0) {
+    for (uint32_t room = VERBS_INLINE_WANTED;; room = room > 32 ? room / 2 : 0) {
         struct ibv_qp_init_attr attr = {
-            .qp_context = c,
+            .qp_context = c->context,
             .send_cq = cq->cq,
             .recv_cq = cq->cq,
             .srq = c->pool->srq,
@@ -235,9 +234,10 @@ int verbs_conn_qp(verbs_conn *c, uint32_t tenant) {
         };
         e = v->rdma_create_qp(c->id, c->pool->pd->pd, &attr) ? -errno : 0;
         c->max_inline = attr.cap.max_inline_data < VERBS_INLINE_WANTED ? attr.cap.max_inline_data : VERBS_INLINE_WANTED;
+        if (e == 0) break;
+        if (room == 0) return e; /* nor without */
     }
-    if (e) return e;
-    cq->reserved += VERBS_SQ;
+    cq->reserved += c->reserved = VERBS_SQ;
     c->qp = c->id->qp;
     c->qp_number = c->qp->qp_num;
     c->next_by_qp = cq->by_qp[c->qp_number % VERBS_QP_CHAINS];
@@ -251,119 +251,5 @@ void verbs_conn_rnr_timer(verbs_conn *c) {
     if (c->cq->d->v->ibv_modify_qp(c->qp, &attr, IBV_QP_MIN_RNR_TIMER))
         fab_log(&c->cq->d->head.options, FAB_LOG_WARNING,
                 "verbs: the RNR timer cannot be set, so a peer that finds no buffer here waits for 655 ms");
-}
-
-static void destroy_qp(verbs_conn *c) {
-    verbs_domain *d = c->cq->d;
-    verbs_dial_end(c);
-    pthread_mutex_lock(&d->cm_lock);
-    d->v->rdma_destroy_qp(c->id);
-    pthread_mutex_unlock(&d->cm_lock);
-    c->qp = NULL;
-    c->cq->reserved -= VERBS_SQ;
-}
-
-void verbs_break(verbs_conn *c, fab_wc_status first, fab_wc_status reason) {
-    verbs_cq *cq = c->cq;
-    if (c->qp && !cq->draining) verbs_drain(cq); /* what arrived is delivered; this may find the error itself */
-    if (c->state == VERBS_BROKEN) return;
-    if (c->state == VERBS_LEAVING) {
-        verbs_left(c);
-        return;
-    }
-    bool was_up = c->state == VERBS_UP;
-    c->state = VERBS_BROKEN;
-    c->reason = reason;
-    c->chained = 0;
-    if (c->qp) {
-        if (was_up) (void)cq->d->v->rdma_disconnect(c->id);
-        destroy_qp(c);
-    }
-    uint32_t oldest = c->sq_tail; /* of which somebody hears: a SEND has no completion */
-    /* mutation: verbs/unanswered-ended-as-other */
-    while (oldest != c->sq_head && c->sq[oldest % VERBS_SQ].kind != VERBS_SQ_READ) oldest++;
-    if (first != FAB_SUCCESS && oldest != c->sq_head) c->sq[oldest % VERBS_SQ].status = first;
-    verbs_pop(c, true);
-    c->disconnect_due = true;
-    cq->disconnects_due++;
-}
-
-static void unlink_conn(verbs_conn *c) {
-    verbs_cq *cq = c->cq;
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        cq->conns = c->next;
-    if (c->next) c->next->prev = c->prev;
-    for (verbs_conn **at = &cq->by_qp[c->qp_number % VERBS_QP_CHAINS]; *at; at = &(*at)->next_by_qp)
-        if (*at == c) {
-            *at = c->next_by_qp;
-            break;
-        }
-    for (verbs_conn **at = &cq->dirty; *at; at = &(*at)->next_dirty)
-        if (*at == c) {
-            *at = c->next_dirty;
-            break;
-        }
-    cq->slots[c->slot] = NULL;
-    cq->conn_count--;
-}
-
-static void free_conn(verbs_conn *c) {
-    unlink_conn(c);
-    if (c->id) c->cq->d->v->rdma_destroy_id(c->id); /* waits until the CM thread has acknowledged its events */
-    free(c->context);
-    free(c);
-}
-
-void verbs_left(verbs_conn *c) {
-    c->left = true;
-    c->cq->reap = true;
-}
-
-void verbs_reap(verbs_cq *cq) {
-    if (!cq->reap) return;
-    cq->reap = false;
-    for (verbs_conn *c = cq->conns, *next; c; c = next) {
-        next = c->next;
-        if (!c->left) continue;
-        (void)cq->d->v->rdma_disconnect(c->id);
-        destroy_qp(c);
-        verbs_pop(c, true); /* SENDs: buffers come back */
-        free_conn(c);
-    }
-}
-
-/* Whether the queue pair can stay until what was sent has arrived: not with READs in flight. */
-static bool leave(verbs_conn *c) {
-    if ((c->state != VERBS_UP && c->state != VERBS_ACCEPTING) || c->refused) return false;
-    for (uint32_t i = c->sq_tail; i != c->sq_head; i++)
-        if (c->sq[i % VERBS_SQ].kind == VERBS_SQ_READ && !c->sq[i % VERBS_SQ].done) return false;
-    if (!verbs_say_bye(c)) return false;
-    c->unposted = c->state == VERBS_ACCEPTING;
-    if (!c->unposted) c->deadline_ns = fkv_now_ns() + VERBS_LEAVE_MS * 1000000ull; /* else that of its set-up */
-    c->state = VERBS_LEAVING;
-    return true;
-}
-
-void verbs_disconnect(fab_conn *conn) {
-    verbs_conn *c = (verbs_conn *)conn;
-    verbs_cq *cq = c->cq;
-    if (c->state == VERBS_UP) verbs_doorbell(c);
-    if (c->state == VERBS_UP) verbs_drain(cq); /* READs that ended already are none in flight */
-    if (c->state == VERBS_ASKED) (void)cq->d->v->rdma_reject(c->id, NULL, 0);
-    bool leaving = leave(c);
-    if (!leaving) verbs_break(c, FAB_SUCCESS, FAB_SUCCESS);
-    if (c->disconnect_due) cq->disconnects_due--;
-    c->disconnect_due = false;
-    verbs_purge(cq, c);
-    while (c->held) {
-        verbs_buffer *b = c->held;
-        c->held = b->next;
-        verbs_pool_repost(c->pool, b);
-    }
-    verbs_deliver_early(c);
-    if (c->pool) verbs_pool_flush(c->pool);
-    if (!leaving) free_conn(c);
 }
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static void nudge(verbs_domain *d) {
@@ -218,11 +219,16 @@ int verbs_reg(fab_domain *domain, const fkv_region *r, uint32_t tenant, fab_mr *
     return 0;
 }
 
+void verbs_not_for_children(void *memory, size_t bytes, bool mine) {
+    (void)madvise(memory, bytes, mine ? MADV_DONTFORK : MADV_DOFORK);
+}
+
 int verbs_reg_local(fab_domain *domain, void *base, size_t bytes, fab_mr **out) {
     verbs_domain *d = (verbs_domain *)domain;
     verbs_mr *m;
     int e = mr_new(base, bytes, &m);
     if (e) return e;
+    verbs_not_for_children(base, bytes, true);
     pthread_mutex_lock(&d->lock);
     link_mr(d, m); /* registered when a queue pair of a known protection domain first uses it */
     pthread_mutex_unlock(&d->lock);
@@ -258,6 +264,7 @@ void verbs_dereg(fab_mr *mr) {
     if (m->next) m->next->prev = m->prev;
     pthread_mutex_unlock(&d->lock);
     for (int i = 0; i < m->registered; i++) d->v->ibv_dereg_mr(m->in[i].mr);
+    if (!m->served) verbs_not_for_children(m->base, m->bytes, false);
     free(m);
 }
 #endif

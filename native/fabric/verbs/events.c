@@ -80,6 +80,17 @@ static void take_cm_event(verbs_domain *d) {
     if (removed) verbs_device_gone(d);
 }
 
+/* Until the event is acknowledged the queue pair cannot be destroyed, nor what it is known by here. */
+static void receives_over(const struct ibv_qp *qp) {
+    const verbs_id_context *context = qp->qp_context;
+    verbs_event *e = calloc(1, sizeof *e);
+    if (!e) return; /* its time passes */
+    e->type = (enum rdma_cm_event_type)VERBS_RECEIVES_OVER;
+    e->slot = context->slot;
+    e->generation = context->generation;
+    verbs_post_event(context->cq, e);
+}
+
 static void take_async_event(verbs_domain *d, struct ibv_context *device) {
     struct ibv_async_event event;
     bool fatal = false;
@@ -87,6 +98,7 @@ static void take_async_event(verbs_domain *d, struct ibv_context *device) {
     /* Let go since, it may be closed. */
     if (atomic_load(&d->async_device) == device && d->v->ibv_get_async_event(device, &event) == 0) {
         fatal = event.event_type == IBV_EVENT_DEVICE_FATAL || event.event_type == IBV_EVENT_CQ_ERR;
+        if (event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED) receives_over(event.element.qp);
         d->v->ibv_ack_async_event(&event);
     }
     pthread_mutex_unlock(&d->lock);

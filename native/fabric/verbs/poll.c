@@ -62,6 +62,16 @@ static void ready(verbs_conn *c) {
     verbs_stash(c->cq, &(fab_wc){ .opcode = FAB_WC_SEND_READY, .conn = &c->head });
 }
 
+/* A message of any connection may be what the pool had no buffer for. */
+static void feed(verbs_pool *p, verbs_cq *cq) {
+    p->starved = false;
+    for (verbs_conn *c = cq->conns; c; c = c->next) {
+        if (c->pool != p) continue;
+        ready(c);
+        p->starved |= c->want_ready && c->state == VERBS_ACCEPTING; /* nobody tells it when it is up */
+    }
+}
+
 void verbs_pop(verbs_conn *c, bool all) {
     while (c->sq_tail != c->sq_head) {
         verbs_sq_entry *e = &c->sq[c->sq_tail % VERBS_SQ];
@@ -76,7 +86,10 @@ void verbs_pop(verbs_conn *c, bool all) {
         if (e->kind == VERBS_SQ_READ)
             verbs_stash(c->cq, &(fab_wc){ .opcode = FAB_WC_READ, .status = s, .wr_id = e->wr_id, .conn = &c->head });
     }
-    ready(c);
+    if (c->pool && c->pool->starved && c->pool->send_free)
+        feed(c->pool, c->cq);
+    else
+        ready(c);
 }
 
 /* Everything before a READ that was answered is done; before a SEND, the SENDs. */
@@ -170,6 +183,7 @@ static void sent(verbs_cq *cq, const struct ibv_wc *w) {
         verbs_left(c);
         return;
     }
+    if (c->state == VERBS_BROKEN) return; /* flushed behind the first that failed, and no answer to what is before it */
     done_to(c, position, e->kind);
     e->status = verbs_status(w->status);
     verbs_break(c, FAB_SUCCESS, e->status);
@@ -192,6 +206,7 @@ void verbs_drain(verbs_cq *cq) {
     cq->draining = true;
     while (drain_some(cq) > 0) {}
     cq->draining = false;
+    if (cq->endings) verbs_end_broken(cq);
 }
 
 static void give_disconnects(verbs_cq *cq) {
@@ -219,6 +234,7 @@ void verbs_timeouts(verbs_cq *cq) {
         if (c->state != VERBS_UP) {
             if (now < c->deadline_ns) continue;
             if (c->state == VERBS_LEAVING) {
+                verbs_receives_over(c);
                 verbs_left(c);
                 continue;
             }
@@ -267,17 +283,18 @@ static void awake(verbs_cq *cq) {
 
 int verbs_poll(fab_cq *queue, fab_wc *wc, int max) {
     verbs_cq *cq = (verbs_cq *)queue;
-    free(cq->held_event);
-    cq->held_event = NULL;
     if (cq->armed) awake(cq);
     if (cq->reap) verbs_reap(cq);
     if (cq->stash_head == cq->stash_tail) {
+        free(cq->held_event); /* what points into it was polled by an earlier call */
+        cq->held_event = NULL;
         if (cq->disconnects_due) give_disconnects(cq); /* what came before was polled by an earlier call */
         if (atomic_load_explicit(&cq->has_events, memory_order_relaxed)) verbs_events(cq);
         if (cq->cq) {
             cq->draining = true;
             drain_some(cq);
             cq->draining = false;
+            if (cq->endings) verbs_drain(cq);
         }
         if (cq->stash_head == cq->stash_tail) {
             if ((++cq->idle_polls & 1023) == 0) verbs_timeouts(cq);

@@ -29,6 +29,7 @@ static int pool_make(verbs_cq *cq, verbs_pd *pd, verbs_pool **out) {
         free(p);
         return -ENOMEM;
     }
+    verbs_not_for_children(p->memory, p->memory_bytes, true);
     int e = 0;
     p->mr = d->v->ibv_reg_mr(pd->pd, p->memory, p->memory_bytes, IBV_ACCESS_LOCAL_WRITE);
     if (!p->mr) {

@@ -115,7 +115,10 @@ static bool send_message(verbs_conn *c, const struct iovec *iov, int n, uint32_t
     verbs_buffer *b = NULL;
     if (total > c->max_inline) {
         b = c->pool->send_free;
-        if (!b) return false;
+        if (!b) {
+            c->pool->starved = true;
+            return false;
+        }
     }
     struct ibv_send_wr *wr = chain(c, spare, VERBS_SQ_SEND, 0, b);
     if (!wr) return false;

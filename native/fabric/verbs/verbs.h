@@ -5,7 +5,8 @@
  *   cm.c      the connection manager: listening, the steps of a connection's set-up
  *   dial.c    rdma_connect, which may wait, in a thread of its own
  *   pool.c    registered message buffers and the shared receive queue of a tenant
- *   conn.c    queue pairs: made, broken, drained, freed
+ *   conn.c    completion queues; connections and queue pairs are made
+ *   end.c     connections are broken, left, freed
  *   poll.c    what comes: completions, messages, credits, time-outs; polling and arming
  *   post.c    what goes: READs and SENDs behind one doorbell
  *
@@ -29,6 +30,13 @@
  * the same whether a peer closed or died. So fab_disconnect sends it, keeps the queue pair until it is acknowledged
  * (VERBS_LEAVING: the user has forgotten the connection, nothing of it is reported) or a second has passed, and
  * destroys it then. With READs in flight, whose buffers the user wants back, it destroys the queue pair at once.
+ *
+ * Drivers that keep the completion queue in the program's memory (mlx5 and others) take completions of a queue pair that
+ * is destroyed out of it, and their places of the shared receive queue are free then: the buffers of what had arrived
+ * would be nobody's, for good. So a queue pair without READs in flight is set to error first and destroyed when the
+ * device has said that no receive of it is left (IBV_EVENT_QP_LAST_WQE_REACHED, IBTA 1.4, 11.6.3.4), or
+ * VERBS_RECEIVES_MS have passed: some devices do not say it. Of one with READs in flight everything that the device has
+ * completed is looked at before.
  */
 #ifndef FARKV_FABRIC_VERBS_H
 #define FARKV_FABRIC_VERBS_H
@@ -45,6 +53,7 @@ enum {
     VERBS_CREDITS_MIN = 8,
     VERBS_POOL_BYTES = 48 << 20, /* of a listening queue's message buffers in one tenant; a third for others */
     VERBS_LEAVE_MS = 1000,       /* how long an orderly end may take */
+    VERBS_RECEIVES_MS = 100,     /* how long a queue pair in error may have receives */
     VERBS_SQ = 128,              /* work requests of a queue pair in flight */
     /* completions there is room for: of a thousand queue pairs, all flushed; the device may have less */
     VERBS_CQ_LISTENING = 1 << 17,
@@ -120,7 +129,7 @@ typedef struct verbs_domain {
 
 typedef struct verbs_event { /* from the CM thread to a completion queue's thread */
     struct verbs_event *next;
-    enum rdma_cm_event_type type; /* or VERBS_DEVICE_LOST */
+    enum rdma_cm_event_type type; /* or VERBS_DEVICE_LOST, VERBS_RECEIVES_OVER */
     int status;
     uint32_t slot, generation;
     struct rdma_cm_id *id; /* CONNECT_REQUEST: the new one, */
@@ -129,7 +138,7 @@ typedef struct verbs_event { /* from the CM thread to a completion queue's threa
     uint32_t private_bytes;
     uint8_t private_data[FAB_PRIVATE_MAX + sizeof(verbs_private)];
 } verbs_event;
-enum { VERBS_DEVICE_LOST = 1000 };
+enum { VERBS_DEVICE_LOST = 1000, VERBS_RECEIVES_OVER };
 
 typedef struct verbs_id_context { /* what an rdma_cm_id's context points to; freed after rdma_destroy_id */
     struct verbs_cq *cq;
@@ -154,6 +163,7 @@ typedef struct verbs_pool {
     size_t memory_bytes, stride;
     uint32_t buffers;
     verbs_buffer *send_free;
+    bool starved; /* a message found none: connections wait for one */
     struct ibv_recv_wr repost[VERBS_BATCH];
     struct ibv_sge repost_sge[VERBS_BATCH];
     int reposts;
@@ -189,8 +199,12 @@ typedef struct verbs_conn {
     struct verbs_conn *next_dirty;
     struct verbs_conn *next_by_qp;
     bool dirty, disconnect_due, want_ready;
-    bool left;     /* LEAVING: to be freed */
+    bool left;     /* LEAVING: to be ended, or freed if it ends already */
     bool unposted; /* LEAVING since before it was up: its last words wait for that */
+    bool ending;   /* BROKEN while completions are taken: the others of it come before its end */
+    bool in_error; /* the queue pair is */
+    bool ends;     /* LEAVING, in error: receives may be left */
+    bool receives_over;
     verbs_state state;
     fab_wc_status reason; /* BROKEN: why, for FAB_WC_DISCONNECT */
     uint32_t slot, generation;
@@ -202,6 +216,7 @@ typedef struct verbs_conn {
     uint32_t qp_number;
     uint32_t max_inline;
     uint64_t deadline_ns; /* of set-up, or of leaving */
+    uint32_t reserved;    /* completions that it may still make, of those the queue has room for */
     /* send queue: entries tail .. head - 1 are posted or chained; a ring of VERBS_SQ */
     uint32_t sq_head, sq_tail;
     uint32_t unsignaled;
@@ -267,7 +282,9 @@ typedef struct verbs_cq {
     bool listens, lost; /* lost: the device, and this queue still has its part */
     /* a poll took back a wake whose reason its caller may have looked for before */
     bool woken;
-    bool reap; /* a LEAVING connection has left */
+    bool reap;    /* a LEAVING connection has left */
+    bool endings; /* a connection is `ending` */
+    bool closing;
 } verbs_cq;
 
 /* domain.c */
@@ -284,6 +301,9 @@ void verbs_close(fab_domain *d);
 int verbs_reg(fab_domain *d, const fkv_region *r, uint32_t tenant, fab_mr **out);
 int verbs_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out);
 void verbs_dereg(fab_mr *m);
+/* Whether private memory that the device writes stays this process's alone. A kernel that copies pages when they are
+ * first written after a fork (before 5.12) may give the copy to the parent, and the device goes on with the other. */
+void verbs_not_for_children(void *memory, size_t bytes, bool mine);
 
 /* addresses.c */
 /* -ENODEV: no address of the family leads to it */
@@ -326,19 +346,24 @@ int verbs_conn_qp(verbs_conn *c, uint32_t tenant); /* makes the queue pair */
 void verbs_conn_rnr_timer(verbs_conn *c);
 verbs_conn *verbs_conn_of_slot(verbs_cq *cq, uint32_t slot, uint32_t generation); /* NULL: freed since */
 verbs_conn *verbs_conn_of_qp(verbs_cq *cq, uint32_t number);
-/* The connection is in error from now on: the queue pair is destroyed (the device touches no buffer afterwards), then
- * everything outstanding completes: the oldest with `first`, if it is not SUCCESS, the others flushed;
- * FAB_WC_DISCONNECT follows. */
-void verbs_break(verbs_conn *c, fab_wc_status first, fab_wc_status reason);
-void verbs_disconnect(fab_conn *c);
-/* a LEAVING one: freed at the next verbs_reap */
-void verbs_left(verbs_conn *c);
-void verbs_reap(verbs_cq *cq);
 int verbs_cq_create(fab_domain *d, fab_cq **out);
 int verbs_cq_device(verbs_cq *cq, bool listens); /* makes the device's part */
 /* gives it up, if the device is lost and no connection is left */
 void verbs_cq_let_go(verbs_cq *cq);
 void verbs_cq_destroy(fab_cq *cq);
+
+/* end.c */
+/* The connection is in error from now on. With READs in flight the queue pair is destroyed (the device touches no buffer
+ * afterwards), then they complete: the oldest with `first`, if it is not SUCCESS, the others flushed. FAB_WC_DISCONNECT
+ * follows. While completions are taken that waits for the last of them (verbs_end_broken). */
+void verbs_break(verbs_conn *c, fab_wc_status first, fab_wc_status reason);
+void verbs_end_broken(verbs_cq *cq);
+void verbs_disconnect(fab_conn *c);
+/* a LEAVING one: its queue pair is in error from the next verbs_reap on */
+void verbs_left(verbs_conn *c);
+/* no receive is left of the queue pair in error, or it is not waited for any more: freed at the next verbs_reap */
+void verbs_receives_over(verbs_conn *c);
+void verbs_reap(verbs_cq *cq);
 
 /* poll.c */
 void verbs_stash(verbs_cq *cq, const fab_wc *wc);

@@ -55,6 +55,21 @@ test('shards that are lost, that take no changes, and too few servers are told w
   );
 });
 
+test('shards whose values only silent servers have are told with those, and with what gives them up', (t) => {
+  const lost = (...copies: object[]): object => ({ owner: undefined, copies: { trouble: 'lost', copies } });
+  const copy = (id: string, state = 'in-sync'): object => ({ member: id, state });
+  const silent = [member('s1'), member('s2', { state: 'unreachable' }), member('s3', { state: 'unreachable' })];
+  const of = (...shards: object[]): readonly string[] =>
+    attention(status({ members: silent, shards })).filter((line) => line.startsWith('shard'));
+  t.deepEqual(of(shard(3, lost(copy('s2'), copy('s1', 'joining'))), shard(4, lost(copy('s1'), copy('s2')))), [
+    'shard 3: no server that answers has its values: bring s2 back; if that is lost, farkv shard reset 3 says what is given up',
+  ]);
+  t.deepEqual(of(shard(0, lost(copy('s2'), copy('s3'))), shard(1, lost(copy('s2'), copy('s3', 'eligible')))), [
+    'shards 0, 1: no server that answers has their values: bring s2 or s3 back; if that is lost, farkv shard reset, for each shard, says what is given up',
+  ]);
+  t.deepEqual(of(shard(0, lost())), [], 'it was never served, or is served empty');
+});
+
 test('a full disk and snapshots that fail are told with what to do', (t) => {
   const node = {
     dataPlane: {

@@ -18,7 +18,7 @@ export function attention(status: ClusterStatus, wallMs = Date.now()): string[] 
     ...status.members.flatMap((member) => ofLease(member, status.leader)),
     ...status.members.flatMap(ofDisk),
     ...status.members.flatMap((member) => ofMemory(member, status.shards)),
-    ...ofShards(status.shards),
+    ...ofShards(status),
     ...ofCopies(status),
   ];
 }
@@ -120,7 +120,7 @@ function ofDisk({ id, node }: MemberStatus): string[] {
   ];
 }
 
-function ofShards(shards: readonly ShardStatus[]): string[] {
+function ofShards({ shards, members }: ClusterStatus): string[] {
   const gone = shards.filter(({ copies }) => copies?.gone === true);
   const alone = shards.filter(({ state, copies }) => state === 'unreachable' && copies === undefined);
   const owners = [...new Set(alone.map(({ owner }) => owner ?? '-'))];
@@ -130,10 +130,33 @@ function ofShards(shards: readonly ShardStatus[]): string[] {
       : [
           `${numbers(gone)}: every copy is lost; farkv shard reset all says what giving them up means, and with --accept-loss does it`,
         ]),
+    ...ofAbsent(shards, members),
     ...(alone.length === 0
       ? []
       : [`${numbers(alone)} can be reached at no other server: their values come back with ${list(owners)}, or not`]),
   ];
+}
+
+/**
+ * Shards of which every server that may have the values is away. Where one answers that has them, it is about to become
+ * the owner.
+ */
+function ofAbsent(shards: readonly ShardStatus[], members: readonly MemberStatus[]): string[] {
+  const up = new Set(members.filter(({ state }) => state === 'up').map(({ id }) => id));
+  const byServers = new Map<string, ShardStatus[]>();
+  for (const shard of shards) {
+    const { copies } = shard;
+    if (copies?.trouble !== 'lost' || copies.gone === true) continue;
+    const whole = copies.copies.filter(({ state }) => state !== 'joining').map(({ member }) => member);
+    if (whole.length === 0 || whole.some((id) => up.has(id))) continue;
+    const servers = whole.join(' or ');
+    byServers.set(servers, [...(byServers.get(servers) ?? []), shard]);
+  }
+  return [...byServers].map(([servers, of]) => {
+    const values = of.length === 1 ? 'its values' : 'their values';
+    const reset = of.length === 1 ? `farkv shard reset ${of[0]?.shard ?? ''}` : 'farkv shard reset, for each shard,';
+    return `${numbers(of)}: no server that answers has ${values}: bring ${servers} back; if that is lost, ${reset} says what is given up`;
+  });
 }
 
 function ofCopies({ shards, members, replication }: ClusterStatus): string[] {

@@ -5,7 +5,7 @@ import { FORMAT_COPIES } from '../core/metadata/format.js';
 import { CopyLog } from '../test/support/copy-log.js';
 import { bootstrapOf, joinOf, MetadataLog } from '../test/support/metadata-log.js';
 import { lackText, policyFrom, renderReplication } from './cli/commands/replication.js';
-import { copiesStatus, copiesText, levelLines, replicationStatus } from './status-copies.js';
+import { copiesStatus, copiesText, levelLines, levelText, replicationStatus } from './status-copies.js';
 
 const text = (log: CopyLog, lag?: number, answers: (id: string) => boolean = () => true): string =>
   copiesText(copiesStatus(log.state, 0, lag, answers));
@@ -148,6 +148,18 @@ test('what a new cluster does with values is said by its first policy, also befo
   log.do(joinOf('s3', 3, undefined, 0));
   t.regex(levelLines(log.state)[0] ?? '', /; but one server keeps values: add servers that are no witnesses$/);
   t.regex(levelLines(new MetadataLog().do(bootstrapOf(1, ['s1'])).state)[0] ?? '', /^level cache: .* lost with it$/);
+});
+
+test('what durable values survive is said, and when they are on the disks only where no server answers before', (t) => {
+  const durable = { level: 'durable', replicas: 2 } as const;
+  t.is(
+    levelText(durable, true),
+    'level durable: each value is on the disks of 2 servers, and found again after a loss of power',
+  );
+  t.is(
+    levelText({ ...durable, replicas: 1, tenant: 'blue' }, false),
+    'level durable: each value of blue is on the disk of one server before it is answered, and found again after a loss of power',
+  );
 });
 
 test('a shard is gone when the only server with a copy came back without it, in memory or on a disk', (t) => {

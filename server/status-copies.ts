@@ -50,15 +50,17 @@ export function replicationStatus(state: MetadataState): readonly ReplicationSta
   });
 }
 
-/** For operators: what the loss of a server means for values. */
-export function levelText({
-  tenant,
-  level,
-  replicas,
-}: Pick<ReplicationStatus, 'tenant' | 'level' | 'replicas'>): string {
+/**
+ * For operators: what the loss of a server means for values. `early`: a server answers before its disk has them, or may:
+ * each has a --sync of its own.
+ */
+export function levelText(
+  { tenant, level, replicas }: Pick<ReplicationStatus, 'tenant' | 'level' | 'replicas'>,
+  early: boolean,
+): string {
   const name = tenant === undefined ? '' : ` of ${tenant}`;
   if (level === 'durable')
-    return `level durable: each value${name} is on ${replicas === 1 ? 'the disk of one server' : `the disks of ${replicas} servers`} before it is answered, and found again after a loss of power`;
+    return `level durable: each value${name} is on ${replicas === 1 ? 'the disk of one server' : `the disks of ${replicas} servers`}${early ? '' : ' before it is answered'}, and found again after a loss of power`;
   return level === 'cache' || replicas === 1
     ? `level ${level}: each value${name} is kept by one server, and lost with it`
     : `level replicated: each value${name} is kept by ${replicas} servers, and found again when one is lost`;
@@ -75,7 +77,7 @@ export function levelLines(state: MetadataState): string[] {
       policy.level !== 'cache' && keepers < policy.replicas
         ? `; but ${keepers === 1 ? 'one server keeps' : `${keepers} servers keep`} values: add servers that are no witnesses`
         : '';
-    return levelText({ ...policy, ...(tenant === undefined ? {} : { tenant }) }) + later + lacks;
+    return levelText({ ...policy, ...(tenant === undefined ? {} : { tenant }) }, true) + later + lacks;
   });
 }
 

@@ -130,32 +130,32 @@ function ofShards({ shards, members }: ClusterStatus): string[] {
       : [
           `${numbers(gone)}: every copy is lost; farkv shard reset all says what giving them up means, and with --accept-loss does it`,
         ]),
-    ...ofAbsent(shards, members),
+    ...ofAwaited(shards, members),
     ...(alone.length === 0
       ? []
       : [`${numbers(alone)} can be reached at no other server: their values come back with ${list(owners)}, or not`]),
   ];
 }
 
-/**
- * Shards of which every server that may have the values is away. Where one answers that has them, it is about to become
- * the owner.
- */
-function ofAbsent(shards: readonly ShardStatus[], members: readonly MemberStatus[]): string[] {
+/** Shards whose values only servers can bring back that are away, or that came back without what they had. */
+function ofAwaited(shards: readonly ShardStatus[], members: readonly MemberStatus[]): string[] {
   const up = new Set(members.filter(({ state }) => state === 'up').map(({ id }) => id));
-  const byServers = new Map<string, ShardStatus[]>();
+  const alike = new Map<string, { readonly servers: string; readonly from: string; readonly of: ShardStatus[] }>();
   for (const shard of shards) {
-    const { copies } = shard;
-    if (copies?.trouble !== 'lost' || copies.gone === true) continue;
-    const whole = copies.copies.filter(({ state }) => state !== 'joining').map(({ member }) => member);
-    if (whole.length === 0 || whole.some((id) => up.has(id))) continue;
-    const servers = whole.join(' or ');
-    byServers.set(servers, [...(byServers.get(servers) ?? []), shard]);
+    const { awaits, copies = [] } = shard.copies ?? {};
+    if (awaits === undefined) continue;
+    const marked = copies.find((copy) => copy.marked === true && up.has(copy.member))?.member;
+    const from = marked === undefined ? '' : ` --from ${marked}`;
+    const servers = awaits.join(' or ');
+    const { of } = alike.get(servers + from) ?? { of: [] };
+    alike.set(servers + from, { servers, from, of: [...of, shard] });
   }
-  return [...byServers].map(([servers, of]) => {
-    const values = of.length === 1 ? 'its values' : 'their values';
-    const reset = of.length === 1 ? `farkv shard reset ${of[0]?.shard ?? ''}` : 'farkv shard reset, for each shard,';
-    return `${numbers(of)}: no server that answers has ${values}: bring ${servers} back; if that is lost, ${reset} says what is given up`;
+  return [...alike.values()].map(({ servers, from, of }) => {
+    const isOne = of.length === 1;
+    const reset = isOne
+      ? `farkv shard reset ${list(of.map(({ shard }) => shard))}${from}`
+      : `farkv shard reset SHARD${from}, for each of them,`;
+    return `${numbers(of)}: no server that answers has all ${isOne ? 'its' : 'their'} values: bring ${servers} back with what it had; if that is lost, ${reset} says what is given up`;
   });
 }
 

@@ -67,6 +67,33 @@ test('a shard is lost when no server with a copy in sync answers', (t) => {
   );
 });
 
+test('a shard awaits servers with its values only while nobody who answers may become its owner', (t) => {
+  const log = new CopyLog({ level: 'durable', replicas: 2 });
+  const owner = log.owner!;
+  const [a = '', b = ''] = log.others;
+  log.with(a);
+  const awaits = (...up: string[]): readonly string[] | undefined =>
+    copiesStatus(log.state, 0, 0, (id) => up.includes(id))?.awaits;
+  t.is(awaits(owner, a, b), undefined);
+  t.is(awaits(a, b), undefined);
+  t.deepEqual(awaits(b)?.toSorted(), [owner, a].sort());
+  // It is back, and its disk may lack what it had acknowledged (--sync).
+  const found = { shard: 0, copy: log.copy(owner)!.id!, worker: 2, epoch: 1, lsn: 900, early: true } as const;
+  const join = joinOf(owner, 100, Number(owner.slice(1)));
+  log.do({ ...join, replaces: log.start(owner), recovered: [found] });
+  t.is(log.owner, undefined);
+  t.deepEqual(awaits(owner, b), [a]);
+  t.is(awaits(owner, a, b), undefined);
+  const { copies = [], trouble } = copiesStatus(log.state, 0, 0, (id) => id === owner) ?? {};
+  t.deepEqual(
+    copies.filter(({ marked }) => marked === true).map(({ member }) => member),
+    [owner],
+  );
+  t.is(trouble, 'lost');
+  log.do({ ...joinOf(a, 101, Number(a.slice(1))), replaces: log.start(a) });
+  t.deepEqual(awaits(owner, a, b), [a], 'it is back without its copy');
+});
+
 test('a cache says nothing of copies', (t) => {
   const log = new CopyLog();
   log.do({ t: 'policy-set', tenant: 0, level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' });

@@ -55,6 +55,29 @@ test('shards that are lost, that take no changes, and too few servers are told w
   );
 });
 
+test('shards that only servers can bring back which are away are told with those, and with what gives them up', (t) => {
+  const members = [member('s1'), member('s2', { state: 'unreachable' }), member('s3', { state: 'unreachable' })];
+  const lost = (awaits: readonly string[] | undefined, copies: readonly object[] = []): object => ({
+    owner: undefined,
+    copies: { trouble: 'lost', copies, ...(awaits === undefined ? {} : { awaits }) },
+  });
+  const of = (...shards: object[]): readonly string[] =>
+    attention(status({ members, shards })).filter((line) => line.startsWith('shard'));
+  t.deepEqual(of(shard(3, lost(['s2'])), shard(4, lost(undefined))), [
+    'shard 3: no server that answers has all its values: bring s2 back with what it had; if that is lost, farkv shard reset 3 says what is given up',
+  ]);
+  t.deepEqual(of(shard(0, lost(['s2', 's3'])), shard(1, lost(['s2', 's3']))), [
+    'shards 0, 1: no server that answers has all their values: bring s2 or s3 back with what it had; if that is lost, farkv shard reset SHARD, for each of them, says what is given up',
+  ]);
+  const marked = [
+    { member: 's1', state: 'in-sync', marked: true },
+    { member: 's2', state: 'in-sync' },
+  ];
+  t.deepEqual(of(shard(0, lost(['s2'], marked))), [
+    'shard 0: no server that answers has all its values: bring s2 back with what it had; if that is lost, farkv shard reset 0 --from s1 says what is given up',
+  ]);
+});
+
 test('a full disk and snapshots that fail are told with what to do', (t) => {
   const node = {
     dataPlane: {

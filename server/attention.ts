@@ -18,7 +18,7 @@ export function attention(status: ClusterStatus, wallMs = Date.now()): string[] 
     ...status.members.flatMap((member) => ofLease(member, status.leader)),
     ...status.members.flatMap(ofDisk),
     ...status.members.flatMap((member) => ofMemory(member, status.shards)),
-    ...ofShards(status.shards),
+    ...ofShards(status),
     ...ofCopies(status),
   ];
 }
@@ -120,7 +120,7 @@ function ofDisk({ id, node }: MemberStatus): string[] {
   ];
 }
 
-function ofShards(shards: readonly ShardStatus[]): string[] {
+function ofShards({ shards, members }: ClusterStatus): string[] {
   const gone = shards.filter(({ copies }) => copies?.gone === true);
   const alone = shards.filter(({ state, copies }) => state === 'unreachable' && copies === undefined);
   const owners = [...new Set(alone.map(({ owner }) => owner ?? '-'))];
@@ -130,10 +130,33 @@ function ofShards(shards: readonly ShardStatus[]): string[] {
       : [
           `${numbers(gone)}: every copy is lost; farkv shard reset all says what giving them up means, and with --accept-loss does it`,
         ]),
+    ...ofAwaited(shards, members),
     ...(alone.length === 0
       ? []
       : [`${numbers(alone)} can be reached at no other server: their values come back with ${list(owners)}, or not`]),
   ];
+}
+
+/** Shards whose values only servers can bring back that are away, or that came back without what they had. */
+function ofAwaited(shards: readonly ShardStatus[], members: readonly MemberStatus[]): string[] {
+  const up = new Set(members.filter(({ state }) => state === 'up').map(({ id }) => id));
+  const alike = new Map<string, { readonly servers: string; readonly from: string; readonly of: ShardStatus[] }>();
+  for (const shard of shards) {
+    const { awaits, copies = [] } = shard.copies ?? {};
+    if (awaits === undefined) continue;
+    const marked = copies.find((copy) => copy.marked === true && up.has(copy.member))?.member;
+    const from = marked === undefined ? '' : ` --from ${marked}`;
+    const servers = awaits.join(' or ');
+    const { of } = alike.get(servers + from) ?? { of: [] };
+    alike.set(servers + from, { servers, from, of: [...of, shard] });
+  }
+  return [...alike.values()].map(({ servers, from, of }) => {
+    const isOne = of.length === 1;
+    const reset = isOne
+      ? `farkv shard reset ${list(of.map(({ shard }) => shard))}${from}`
+      : `farkv shard reset SHARD${from}, for each of them,`;
+    return `${numbers(of)}: no server that answers has all ${isOne ? 'its' : 'their'} values: bring ${servers} back with what it had; if that is lost, ${reset} says what is given up`;
+  });
 }
 
 function ofCopies({ shards, members, replication }: ClusterStatus): string[] {

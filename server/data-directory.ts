@@ -116,7 +116,7 @@ export class DataDirectory {
     this.ephemeral = ephemeral;
     this.#lock = lock;
     const voters = options.peers.map((p) => p.id);
-    const found = this.#read('identity.json', checkIdentity);
+    const found = this.#read('identity.json', checkIdentity, options.id);
     this.fresh = found === undefined;
     if (found === undefined) {
       // identity.json.new: a first start that was cut short.
@@ -145,7 +145,7 @@ export class DataDirectory {
       ...(options.join === true ? { joined: true } : {}),
     };
     if (found === undefined) this.#write('identity.json', this.#identity);
-    this.lastRun = this.#read('serving.json', checkServing);
+    this.lastRun = this.#read('serving.json', checkServing, options.id);
   }
 
   /** Throws ERR_DATA_DIR: in use, of another server or cluster, damaged, or not writable. */
@@ -242,7 +242,7 @@ export class DataDirectory {
     closeSync(this.#lock);
   }
 
-  #read<T>(name: string, check: Check<T>): T | undefined {
+  #read<T>(name: string, check: Check<T>, id: string): T | undefined {
     let text: string;
     try {
       text = ownFile(join(this.path, name), (path) => readRegular(path, FILE_BYTES_MAX)).toString();
@@ -262,7 +262,7 @@ export class DataDirectory {
           cause,
         );
       refuse(
-        `${join(this.path, name)} is damaged; restore the directory from a copy, or start this server under a new one`,
+        `${join(this.path, name)} is damaged: put back a copy of the directory made since this server last ran; else farkv member remove ${id}, then start it with an empty directory and --join`,
         cause,
       );
     }

@@ -5,7 +5,7 @@ import { FORMAT_COPIES } from '../core/metadata/format.js';
 import { CopyLog } from '../test/support/copy-log.js';
 import { bootstrapOf, joinOf, MetadataLog } from '../test/support/metadata-log.js';
 import { lackText, policyFrom, renderReplication } from './cli/commands/replication.js';
-import { copiesStatus, copiesText, levelLines, replicationStatus } from './status-copies.js';
+import { copiesStatus, copiesText, levelLines, levelText, replicationStatus } from './status-copies.js';
 
 const text = (log: CopyLog, lag?: number, answers: (id: string) => boolean = () => true): string =>
   copiesText(copiesStatus(log.state, 0, lag, answers));
@@ -65,6 +65,33 @@ test('a shard is lost when no server with a copy in sync answers', (t) => {
     text(log, 0, (id) => id === b),
     `2/2 ${owner} ${a} LOST`,
   );
+});
+
+test('a shard awaits servers with its values only while nobody who answers may become its owner', (t) => {
+  const log = new CopyLog({ level: 'durable', replicas: 2 });
+  const owner = log.owner!;
+  const [a = '', b = ''] = log.others;
+  log.with(a);
+  const awaits = (...up: string[]): readonly string[] | undefined =>
+    copiesStatus(log.state, 0, 0, (id) => up.includes(id))?.awaits;
+  t.is(awaits(owner, a, b), undefined);
+  t.is(awaits(a, b), undefined);
+  t.deepEqual(awaits(b)?.toSorted(), [owner, a].sort());
+  // It is back, and its disk may lack what it had acknowledged (--sync).
+  const found = { shard: 0, copy: log.copy(owner)!.id!, worker: 2, epoch: 1, lsn: 900, early: true } as const;
+  const join = joinOf(owner, 100, Number(owner.slice(1)));
+  log.do({ ...join, replaces: log.start(owner), recovered: [found] });
+  t.is(log.owner, undefined);
+  t.deepEqual(awaits(owner, b), [a]);
+  t.is(awaits(owner, a, b), undefined);
+  const { copies = [], trouble } = copiesStatus(log.state, 0, 0, (id) => id === owner) ?? {};
+  t.deepEqual(
+    copies.filter(({ marked }) => marked === true).map(({ member }) => member),
+    [owner],
+  );
+  t.is(trouble, 'lost');
+  log.do({ ...joinOf(a, 101, Number(a.slice(1))), replaces: log.start(a) });
+  t.deepEqual(awaits(owner, a, b), [a], 'it is back without its copy');
 });
 
 test('a cache says nothing of copies', (t) => {
@@ -148,6 +175,18 @@ test('what a new cluster does with values is said by its first policy, also befo
   log.do(joinOf('s3', 3, undefined, 0));
   t.regex(levelLines(log.state)[0] ?? '', /; but one server keeps values: add servers that are no witnesses$/);
   t.regex(levelLines(new MetadataLog().do(bootstrapOf(1, ['s1'])).state)[0] ?? '', /^level cache: .* lost with it$/);
+});
+
+test('what durable values survive is said, and when they are on the disks only where no server answers before', (t) => {
+  const durable = { level: 'durable', replicas: 2 } as const;
+  t.is(
+    levelText(durable, true),
+    'level durable: each value is on the disks of 2 servers, and found again after a loss of power',
+  );
+  t.is(
+    levelText({ ...durable, replicas: 1, tenant: 'blue' }, false),
+    'level durable: each value of blue is on the disk of one server before it is answered, and found again after a loss of power',
+  );
 });
 
 test('a shard is gone when the only server with a copy came back without it, in memory or on a disk', (t) => {

@@ -1,8 +1,8 @@
 /** What `farkv status` says of the copies of shards. */
-import { CACHE, inSync, isGone, isWhole, policyOf } from '../core/metadata/copy-sets.js';
+import { CACHE, inSync, isGone, isMarked, isWhole, mayCome, mayLead, policyOf } from '../core/metadata/copy-sets.js';
 import { failedJoins } from '../core/metadata/join-rests.js';
 import { keepersExpected } from '../core/metadata/placement.js';
-import type { CopyState, MetadataState, Policy } from '../core/metadata/state.js';
+import type { Copy, CopySet, CopyState, MetadataState, Policy } from '../core/metadata/state.js';
 import { tenantRanges } from '../core/metadata/tenants.js';
 
 /** How a tenant's values are kept; `tenant` is missing of the default one. */
@@ -23,6 +23,8 @@ export interface CopiesStatus {
     readonly heldBack?: true;
     /** Its server lacks memory for what the owner has. */
     readonly full?: true;
+    /** It came back, perhaps without all that it had acknowledged (docs/early-answers.md). */
+    readonly marked?: true;
   }[];
   /**
    * While copies are missing: servers at which none could be made, though they and the owner are there, and how often that
@@ -36,6 +38,8 @@ export interface CopiesStatus {
    * lost: nobody who answers has the values, or nobody who has them is the owner.
    */
   readonly trouble?: 'degraded' | 'too few' | 'lost';
+  /** While no server that answers may become the owner: those that had all values, and are away or came back without. */
+  readonly awaits?: readonly string[];
   /** Every server that had a copy has started again and came back without it: the shard waits for an operator. */
   readonly gone?: true;
 }
@@ -50,15 +54,17 @@ export function replicationStatus(state: MetadataState): readonly ReplicationSta
   });
 }
 
-/** For operators: what the loss of a server means for values. */
-export function levelText({
-  tenant,
-  level,
-  replicas,
-}: Pick<ReplicationStatus, 'tenant' | 'level' | 'replicas'>): string {
+/**
+ * For operators: what the loss of a server means for values. `early`: a server answers before its disk has them, or may:
+ * each has a --sync of its own.
+ */
+export function levelText(
+  { tenant, level, replicas }: Pick<ReplicationStatus, 'tenant' | 'level' | 'replicas'>,
+  early: boolean,
+): string {
   const name = tenant === undefined ? '' : ` of ${tenant}`;
   if (level === 'durable')
-    return `level durable: each value${name} is on ${replicas === 1 ? 'the disk of one server' : `the disks of ${replicas} servers`} before it is answered, and found again after a loss of power`;
+    return `level durable: each value${name} is on ${replicas === 1 ? 'the disk of one server' : `the disks of ${replicas} servers`}${early ? '' : ' before it is answered'}, and found again after a loss of power`;
   return level === 'cache' || replicas === 1
     ? `level ${level}: each value${name} is kept by one server, and lost with it`
     : `level replicated: each value${name} is kept by ${replicas} servers, and found again when one is lost`;
@@ -75,7 +81,7 @@ export function levelLines(state: MetadataState): string[] {
       policy.level !== 'cache' && keepers < policy.replicas
         ? `; but ${keepers === 1 ? 'one server keeps' : `${keepers} servers keep`} values: add servers that are no witnesses`
         : '';
-    return levelText({ ...policy, ...(tenant === undefined ? {} : { tenant }) }) + later + lacks;
+    return levelText({ ...policy, ...(tenant === undefined ? {} : { tenant }) }, true) + later + lacks;
   });
 }
 
@@ -101,23 +107,35 @@ export function copiesStatus(
   const whole = set.copies.filter(isWhole);
   // A shard that was never served has no copy with anything in it, and nothing to lose.
   const isLost = of?.owner === undefined || (whole.length > 0 && !whole.some((copy) => answers(copy.member)));
+  const gone = of !== undefined && isGone(state, of);
+  const awaits = isLost && !gone ? awaited(state, set, answers) : [];
   const trouble = isLost ? 'lost' : synced < minInSync ? 'too few' : synced < replicas ? 'degraded' : undefined;
   return {
     config: set.config,
     inSync: synced,
     wanted: replicas,
     minInSync,
-    copies: set.copies.map(({ member, state: is }) => ({
-      member,
-      state: is,
-      ...(is === 'joining' && heldBack.includes(member) ? { heldBack: true } : {}),
-      ...(full(member) ? { full: true } : {}),
+    copies: set.copies.map((copy) => ({
+      member: copy.member,
+      state: copy.state,
+      ...(copy.state === 'joining' && heldBack.includes(copy.member) ? { heldBack: true } : {}),
+      ...(full(copy.member) ? { full: true } : {}),
+      ...(isMarked(copy) ? { marked: true } : {}),
     })),
     ...(notCopied.length === 0 || synced >= replicas ? {} : { notCopied }),
     ...(lag === undefined ? {} : { lag }),
     ...(trouble === undefined ? {} : { trouble }),
-    ...(of !== undefined && isGone(state, of) ? { gone: true } : {}),
+    ...(awaits.length === 0 ? {} : { awaits }),
+    ...(gone ? { gone: true } : {}),
   };
+}
+
+/** Servers of whole copies that are not there, while none that is there may lead: no time changes that. */
+function awaited(state: MetadataState, set: CopySet, answers: (id: string) => boolean): string[] {
+  const whole = set.copies.filter(isWhole);
+  const isThere = (copy: Copy): boolean => answers(copy.member) && mayCome(state, copy);
+  if (whole.some((copy) => isThere(copy) && mayLead(set, copy))) return [];
+  return whole.filter((copy) => !isThere(copy)).map(({ member }) => member);
 }
 
 /** `2/2 s1 s3`, `1/2 s1 s3 (not copied) DEGRADED`: copies in sync of those that there are to be, where they are, and what is wrong. */

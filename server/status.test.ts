@@ -192,6 +192,21 @@ test('the table is readable where nothing is known yet', (t) => {
   t.regex(renderStatus(status), /^ +4 +- +unassigned/m);
 });
 
+test('durable values are said to be on disks before answers only where no server answers before', (t) => {
+  const policy = { level: 'durable', replicas: 2, minInSync: 1, onLoss: 'wait' } as const;
+  const of = (values: NodeStatus['values']): string =>
+    renderStatus({
+      ...status,
+      members: status.members.map((member) => ({
+        ...member,
+        ...(member.node === undefined || values === undefined ? {} : { node: { ...member.node, values } }),
+      })),
+      replication: [policy],
+    });
+  t.regex(of({ snapshots: 0 }), /^level durable: .* disks of 2 servers before it is answered, /m);
+  t.regex(of({ snapshots: 0, syncMs: 50 }), /^level durable: .* disks of 2 servers, and found again/m);
+});
+
 test('a server that is being drained is shown', (t) => {
   const servers = [{ id: 's2', raftId: 2, control: ['127.0.0.1:7401'], draining: true }];
   const draining = clusterStatus({ ...state, servers }, new Map([['s1', node]]), state.voters, {

@@ -112,6 +112,14 @@ test('verbs listens where an RDMA device is: the named one, else that of --fabri
   });
 });
 
+test('verbs listens where certificates say who comes, and no token is', (t) => {
+  const found = [{ device: 'mlx5_0', networkInterface: 'ib0', address: '10.9.0.1', iwarp: false }];
+  const plain = settings({ transport: 'verbs' });
+  t.deepEqual(rdmaListen({ ...plain, access: { ...plain.access, cluster: 'c1' } }, found), [
+    { host: '10.9.0.1', port: 8400 },
+  ]);
+});
+
 test('the address of verbs is told as it is: --advertise names the machine, not its device', (t) => {
   const s = settings({ advertise: 'db1', token: 'secret', transport: 'verbs' });
   t.deepEqual(fabricAddresses([{ provider: 'verbs', address: '10.9.0.1:7500', worker: 0 }], s, ''), [

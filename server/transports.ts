@@ -54,10 +54,10 @@ export function rdmaListen(settings: ServerSettings, found: readonly RdmaAddress
   }
   const listen = own.flatMap(asked);
   const chosen = listen.length > 0 ? listen : [{ host: first.address, port: fabricListen[0]?.port ?? 0 }];
-  if (settings.access.writer === undefined && !settings.insecure) {
+  if (settings.access.writer === undefined && settings.access.cluster === undefined && !settings.insecure) {
     throw new FarkvError(
       'ERR_CONFIG',
-      `verbs would listen on ${chosen.map(formatHostPort).join(', ')}, which other machines can reach, without a token: give --token-file, or --insecure`,
+      `verbs would listen on ${chosen.map(formatHostPort).join(', ')}, which other machines can reach, without a token: give --token-file, certificates of farkv secrets, or --insecure`,
     );
   }
   return chosen;

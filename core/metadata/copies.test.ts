@@ -267,13 +267,26 @@ test('a member that starts again has no copies, and every set that it was in has
   t.is(log.copies, '', 'also what was eligible is gone');
 });
 
+test('a server with the last copy of a shard without an owner is told with what gives it up', (t) => {
+  const log = new CopyLog();
+  const { owner } = log;
+  const [a = ''] = log.others;
+  log.with(a).do(joinOf(owner!, 50, Number(owner!.slice(1))));
+  t.is(log.owner, undefined);
+  const { raftId } = log.state.servers.find(({ id }) => id === a)!;
+  t.is(
+    log.try({ t: 'server-remove', id: a, raftId }),
+    `ERR_BUSY: ${a} has a copy of shard 0, which has no owner: if no other server has its values, bring ${a} back; if it is lost, farkv shard reset 0 says what is given up`,
+  );
+});
+
 test('a server with a copy in sync is not removed; one whose copy joins is, with that', (t) => {
   const log = new CopyLog();
   const [a = '', b = ''] = log.others;
   log.with(a).do({ t: 'copies-add', copies: [{ ...log.name, member: b, start: log.start(b), rank: 0 }] });
   const remove = (id: string): string =>
     log.try({ t: 'server-remove', id, raftId: log.state.servers.find((s) => s.id === id)!.raftId });
-  t.regex(remove(a), /ERR_BUSY: s\d has copies of 1 shards: farkv drain s\d first/);
+  t.regex(remove(a), /ERR_BUSY: s\d has copies of 1 shard: farkv drain s\d first/);
   t.is(remove(b), 'ok');
   t.is(log.copies, `${a} in-sync`);
 });

@@ -36,7 +36,7 @@ export function addServer(state: MetadataState, c: ServerAdd): Reduced {
   if (present !== undefined && present.raftId !== 0) {
     return refused(
       'ERR_CONFIG',
-      `${c.id} is one of the servers that this cluster was made with, and has not come yet: start it with --peers ${state.firstServers.join(',')}, without --join`,
+      `${c.id} is one of the servers that this cluster was made with, and has not come yet: start it with the same --peers list as the others (${state.firstServers.join(', ')}), without --join`,
     );
   }
   if (c.instance !== undefined && state.servers.some((s) => s.raftId === c.raftId))
@@ -61,11 +61,14 @@ export function removeServer(state: MetadataState, c: ServerRemove): Reduced {
   const present = state.servers.find((s) => s.id === c.id);
   if (present?.raftId !== c.raftId) return refused('ERR_CONFIG', `${c.id} is not one of the servers`);
   const owned = state.shards.filter((s) => s.owner === c.id).length;
-  if (owned > 0) return refused('ERR_BUSY', `${c.id} owns ${owned} shards: farkv drain ${c.id} first`);
+  if (owned > 0)
+    return refused(
+      'ERR_BUSY',
+      `${c.id} owns ${owned === 1 ? '1 shard' : `${owned} shards`}: farkv drain ${c.id} first`,
+    );
   const kept = (state.copySets ?? []).filter((set) => set.copies.some((copy) => copy.member === c.id && isWhole(copy)));
   // mutation: copies/server-with-a-copy-removed
-  if (kept.length > 0)
-    return refused('ERR_BUSY', `${c.id} has copies of ${kept.length} shards: farkv drain ${c.id} first`);
+  if (kept.length > 0) return refused('ERR_BUSY', whyKept(state, c.id, kept));
   const voters = state.voters.filter((id) => id !== c.id);
   if (voters.length === 0) return refused('ERR_BUSY', `${c.id} is the only voter of the metadata group`);
   const members = new Map(state.members);
@@ -82,6 +85,17 @@ export function removeServer(state: MetadataState, c: ServerRemove): Reduced {
     servers: state.servers.filter((s) => s !== present),
     moves: state.moves.filter((m) => m.to !== c.id),
   });
+}
+
+/** Nobody could take the place of a copy of a shard without an owner: what is there comes back, or is given up. */
+function whyKept({ copySets = [], shards }: MetadataState, id: string, kept: readonly CopySet[]): string {
+  const lost = shards.filter(({ shard, owner }) => owner === undefined && kept.some((set) => set === copySets[shard]));
+  if (lost.length === 0)
+    return `${id} has copies of ${kept.length === 1 ? '1 shard' : `${kept.length} shards`}: farkv drain ${id} first`;
+  const named = lost.map(({ shard }) => shard).join(', ');
+  return lost.length === 1
+    ? `${id} has a copy of shard ${named}, which has no owner: if no other server has its values, bring ${id} back; if it is lost, farkv shard reset ${named} says what is given up`
+    : `${id} has copies of shards ${named}, which have no owner: if no other server has their values, bring ${id} back; if it is lost, farkv shard reset says for each of them what is given up`;
 }
 
 export function drainServer(state: MetadataState, c: ServerDrain): Reduced {

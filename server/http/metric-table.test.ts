@@ -3,6 +3,7 @@ import test from 'ava';
 import { readFileSync } from 'node:fs';
 import { inRepository } from '../../bench/repository.js';
 import { parse } from 'yaml';
+import { commandNamed } from '../cli/command-list.js';
 import { METRICS } from './metric-table.js';
 
 interface Rule {
@@ -47,7 +48,7 @@ test('the dashboard asks for metrics that there are', (t) => {
   }
 });
 
-test('alert rules ask for metrics that there are, and say which command comes next', (t) => {
+test('alert rules ask for metrics that there are, and name commands with their actions', async (t) => {
   const { groups } = parse(read('docs/dashboards/alerts.yml')) as {
     readonly groups: readonly { readonly rules: readonly Rule[] }[];
   };
@@ -61,5 +62,11 @@ test('alert rules ask for metrics that there are, and say which command comes ne
     for (const name of names) t.true(NAMES.includes(name), `${alert}: ${name}`);
     t.true(['warning', 'critical'].includes(labels.severity), alert);
     t.true(annotations.summary.length > 0 && annotations.command.length > 0, alert);
+    for (const [words, name = '', action] of annotations.command.matchAll(/\bfarkv ([a-z-]+)(?: ([a-z-]+))?/g)) {
+      const load = commandNamed(name);
+      t.truthy(load, `${alert}: ${words}`);
+      const actions = (await load?.())?.actions;
+      if (actions !== undefined) t.true(Object.hasOwn(actions, action ?? ''), `${alert}: ${words}`);
+    }
   }
 });

@@ -20,6 +20,7 @@ import type { DataDirectory, KnownServer } from '../data-directory.js';
 import type { Log } from '../log.js';
 import { NoRoom } from '../raft-storage/disk.js';
 import { endProcess, FileDisk, RaftStorage } from '../raft-storage/index.js';
+import { howToRebuild } from '../rebuild.js';
 import { MetadataDriver } from './driver.js';
 import { LeaderChanges } from './leader-changes.js';
 import { LeaderDuties, type ClusterMade } from './leader-duties.js';
@@ -277,16 +278,12 @@ function told({ peers, join }: ServerSettings): PeersOptions['told'] {
   return { of: new Map(peers.map(({ id, addresses }) => [id, addresses])), any: join };
 }
 
-/** From an empty directory, or from one that has forgotten nothing. */
-const rebuild = ({ settings }: GroupOptions): string =>
-  `farkv member remove ${settings.id}, then start it with an empty data directory and --join; or put a copy of its directory in place that was made since it last ran`;
-
 /** A member that has forgotten what it acknowledged, and its votes, must not go on under its name. */
 function explained(error: FarkvError, options: GroupOptions): FarkvError {
   if (!(error.cause instanceof LostEntriesError)) return error;
   return new FarkvError(
     'ERR_DATA_DIR',
-    `${options.directory.raftPath} is older than what this server has acknowledged: it was put back from a copy, or the disk has lost what was written. Rebuild the member from the others: ${rebuild(options)}`,
+    `${options.directory.raftPath} is older than what this server has acknowledged: it was put back from a copy, or the disk has lost what was written. ${howToRebuild(options.settings, options.directory)}`,
     { cause: error },
   );
 }
@@ -297,7 +294,7 @@ function openLog(options: GroupOptions): ReturnType<typeof RaftStorage.open> {
   if (directory.hasLog && !existsSync(join(directory.raftPath, 'member'))) {
     throw new FarkvError(
       'ERR_DATA_DIR',
-      `${directory.raftPath} is missing or incomplete. Rebuild the member from the others: ${rebuild(options)}`,
+      `${directory.raftPath} is missing or incomplete. ${howToRebuild(options.settings, options.directory)}`,
     );
   }
   const opened = RaftStorage.open({
@@ -306,7 +303,7 @@ function openLog(options: GroupOptions): ReturnType<typeof RaftStorage.open> {
     identity: { clusterId: directory.instance, memberId: directory.raftId },
     bootstrap: directory.joined ? undefined : settings.peers.map((p) => raftIdOf(p.id)),
     checksum: native.crc32c,
-    rebuild: rebuild(options),
+    rebuild: howToRebuild(settings, directory),
     notice: (text) => log.warn(text),
     fatal: endProcess,
   });

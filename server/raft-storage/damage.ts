@@ -13,7 +13,7 @@ export class NewerFormat extends Error {}
 
 /**
  * What to tell of an error of opening. A member that went on without part of its log or its vote could make the group
- * forget what it had acknowledged; the others have it all, so a damaged one is rebuilt from them.
+ * forget what it had acknowledged; the others, if any, have it all: `rebuild` says how a damaged one comes back.
  */
 export function refused(path: string, cause: unknown, rebuild: string): unknown {
   const message = textOf(path, cause, rebuild);
@@ -25,7 +25,7 @@ function textOf(path: string, cause: unknown, rebuild: string): string | undefin
     return `${path} was written by a later version of farkv: ${cause.message}. Start that version or a newer one; nothing was changed.`;
   }
   if (cause instanceof Damage) {
-    return `${path} is damaged: ${cause.message}. This member must not start from it. Rebuild the member from the others: ${rebuild}`;
+    return `${path} is damaged: ${cause.message}. This member must not start from it. ${rebuild}`;
   }
   if (cause instanceof NoRoom)
     return `${path} has no room for the files that a start needs. Free some and start again.`;

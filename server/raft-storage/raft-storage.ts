@@ -39,7 +39,7 @@ export interface StorageOptions {
    */
   readonly bootstrap: readonly number[] | undefined;
   readonly checksum: Checksum;
-  /** The command that rebuilds this member from the others, for messages. */
+  /** How this member is rebuilt, for messages: a sentence. */
   readonly rebuild: string;
   /** Told what was repaired at opening. */
   readonly notice: (text: string) => void;

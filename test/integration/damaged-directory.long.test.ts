@@ -66,7 +66,7 @@ test.serial('a directory without its log is refused', async (t) => {
   rmSync(join(server.dataDir, 'raft'), { recursive: true });
   t.regex(
     await refused(server),
-    /^1: [^]*raft is missing or incomplete\. Rebuild the member from the others: farkv member remove s1/,
+    /^1: [^]*raft is missing or incomplete\. No other server has its log: put back a copy of its directory/,
   );
 });
 

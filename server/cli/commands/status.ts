@@ -151,7 +151,8 @@ export function renderStatus(status: ClusterStatus): string {
     ...needed,
   ];
   const disks = diskTable(status);
-  const levels = (status.replication ?? []).map((one) => `\n${levelText(one)}`).join('');
+  const early = status.members.some(({ node }) => node?.values?.syncMs !== undefined);
+  const levels = (status.replication ?? []).map((one) => `\n${levelText(one, early)}`).join('');
   return `${head}${tenantLine}${levels}\n\n${members}\n${disks === '' ? '' : `${disks}\n`}${shards}${lines.length === 0 ? '' : `\n${lines.join('\n')}\n`}`;
 }
 

@@ -110,7 +110,6 @@ const checkFailure = record<Extract<Answer, { ok: false }>>({
   ok: literal(false),
   code,
   message,
-  leader: maybe(memberId),
 });
 const checkRaft = record<RaftFrame>({ t: literal('raft'), message: anything });
 const checkPing = record<Ping>({ t: literal('ping'), id: callId });

@@ -102,7 +102,6 @@ export type Answer =
       readonly ok: false;
       readonly code: ErrorCode;
       readonly message: string;
-      readonly leader?: string;
     };
 
 /**

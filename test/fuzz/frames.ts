@@ -57,7 +57,7 @@ const first: readonly Input[] = [
   [
     ['frame', { t: 'welcome', ok: false, code: 'ERR_UNAUTHORIZED', message: 'no', versions: [1, 1] }],
     ['frame', { t: 'answer', id: 1, ok: true, result: [1, 'a', { b: new Uint8Array(3) }] }],
-    ['frame', { t: 'answer', id: 2, ok: false, code: 'ERR_BUSY', message: 'later', leader: 's2' }],
+    ['frame', { t: 'answer', id: 2, ok: false, code: 'ERR_BUSY', message: 'later' }],
   ],
   [
     ['frame', { t: 'call', id: 3, method: 'status', args: {} }],

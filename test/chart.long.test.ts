@@ -76,13 +76,14 @@ function chart(title: string, check: (t: ExecutionContext) => void | Promise<voi
   });
 }
 
-/** A value with `=` is set, another one is a file of the chart. helm takes the Kubernetes that it was made with for the cluster's. */
-const template = (release: string, ...values: readonly string[]): Ran => {
-  const options = values.flatMap((value) =>
-    value.includes('=') ? ['--set', value] : ['--values', join(CHART, value)],
-  );
-  return run(helm, 'template', release, CHART, '--kube-version', '1.25.0', ...options);
-};
+/** `A=B` sets a value, another word is a file of the chart. */
+function optionOf(value: string): readonly string[] {
+  return value.includes('=') ? ['--set', value] : ['--values', join(CHART, value)];
+}
+
+/** helm takes the Kubernetes that it was made with for the cluster's. */
+const template = (release: string, ...values: readonly string[]): Ran =>
+  run(helm, 'template', release, CHART, '--kube-version', '1.25.0', ...values.flatMap(optionOf));
 
 /** By kind and name. */
 function parsed(t: ExecutionContext, text: string): Readonly<Record<string, Manifest>> {
@@ -122,7 +123,11 @@ chart('the API of Kubernetes has all fields of the manifests, for these values',
     return;
   }
   const everything = ['servers=5', 'storage.className=fast', 'updateStrategy.type=OnDelete', 'service.type=NodePort'];
-  const all = [[], ['values-sriov.yaml'], [...everything, 'podAnnotations.a=b', 'priorityClassName=high']]
+  const all = [
+    ['updateStrategy.rollingUpdate.partition=2,updateStrategy.rollingUpdate.maxUnavailable=1'],
+    ['values-sriov.yaml'],
+    [...everything, 'podAnnotations.a=b', 'priorityClassName=high'],
+  ]
     .map((values) => template('farkv', ...values))
     .flatMap(({ stdout }) => Object.values(parsed(t, stdout)));
   t.is(all.length, 12);
@@ -186,9 +191,21 @@ chart('the values reach the server', (t) => {
     t.true(text.includes(part), part);
 });
 
+chart('a rolling update may stop at a partition', (t) => {
+  const { code, stdout, stderr } = template('farkv', 'updateStrategy.rollingUpdate.partition=2');
+  t.is(code, 0, stderr);
+  t.true(
+    JSON.stringify(parsed(t, stdout)['StatefulSet farkv']).includes(
+      '"updateStrategy":{"rollingUpdate":{"partition":2},"type":"RollingUpdate"}',
+    ),
+  );
+});
+
 for (const [value, why] of [
   ['server=3', /server is not allowed/],
   ['servers=4', /servers must be one of/],
+  ['updateStrategy.foo=1', /foo is not allowed/],
+  ['updateStrategy.rollingUpdate.partitions=1', /partitions is not allowed/],
   ['level=safe', /level must be one of/],
   ['options.id=s1', /id is settled by this chart/],
   ['options.lease-ms=5000', /options\.lease-ms: Invalid type/],

@@ -76,8 +76,9 @@ function chart(title: string, check: (t: ExecutionContext) => void | Promise<voi
   });
 }
 
-/** `A=B` sets a value, another word is a file of the chart. */
+/** `A=B` sets a value, `text:A=B` sets it as text, another word is a file of the chart. */
 function optionOf(value: string): readonly string[] {
+  if (value.startsWith('text:')) return ['--set-string', value.slice('text:'.length)];
   return value.includes('=') ? ['--set', value] : ['--values', join(CHART, value)];
 }
 
@@ -199,6 +200,31 @@ chart('a rolling update may stop at a partition', (t) => {
       '"updateStrategy":{"rollingUpdate":{"partition":2},"type":"RollingUpdate"}',
     ),
   );
+});
+
+chart('a pod has the time that its server may take to stop, or is refused', (t) => {
+  const text = (...options: readonly string[]): readonly string[] => options.map((option) => `text:options.${option}`);
+  const grace = (seconds: number, ...options: readonly string[]): Ran =>
+    template('farkv', `terminationGraceSeconds=${seconds}`, ...text(...options));
+  for (const [least, ...options] of [
+    // drain-ms, twice lease-ms and a second, 5 s more; without drain-ms that is twice lease-ms and a second.
+    [15],
+    [247, 'lease-ms=60000'],
+    [610, 'drain-ms=600000'],
+    [610, 'drain-ms=10m'],
+    [68, 'drain-ms=1.5 S', 'lease-ms=30s'],
+    [7, 'drain-ms=0', 'lease-ms=100'],
+  ] as const) {
+    const enough = grace(least, ...options);
+    t.is(enough.code, 0, enough.stderr);
+    t.true(enough.stdout.includes(`terminationGracePeriodSeconds: ${least}\n`));
+    const tooShort = grace(least - 1, ...options);
+    t.not(tooShort.code, 0);
+    t.regex(tooShort.stderr, new RegExp(`terminationGraceSeconds: .* may take ${least} s to stop`));
+  }
+  t.regex(template('farkv', ...text('drain-ms=600000')).stderr, /may take 610 s to stop/, 'with the default');
+  t.is(template('farkv', ...text('lease-ms=1m')).code, 0, 'which is enough for the longest lease');
+  t.regex(grace(250, 'drain-ms=soon').stderr, /options: drain-ms: "soon" is not a time/);
 });
 
 for (const [value, why] of [

@@ -6,6 +6,7 @@ import test from 'ava';
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { inRepository } from '../bench/repository.js';
+import { EXIT } from '../server/cli/exit-codes.js';
 import { loadSettings } from '../server/config/load.js';
 
 interface Probe {
@@ -95,8 +96,9 @@ test('a server takes the variables of the manifests, has the ports of its probes
   );
 });
 
-test("systemd's unit gives a server the time to hand over", (t) => {
+test("systemd's unit gives a server the time to hand over, and does not start one again that was removed", (t) => {
   const unit = readFileSync(inRepository('deploy/systemd/farkv.service'), 'utf8');
   const [, seconds] = /^TimeoutStopSec=(\d+)$/m.exec(unit) ?? [];
   t.true(Number(seconds) * 1000 > STOP_MS_MOST, unit);
+  t.true(unit.includes(`\nRestartPreventExitStatus=${EXIT.removed}\n`), unit);
 });

@@ -37,6 +37,8 @@ export const ERROR_CODES = [
   /** An argument of a call is of the wrong type or out of its range; nothing was sent. */
   'ERR_ARGUMENT',
   'ERR_DATA_DIR',
+  /** This server was removed from its cluster, which takes it again with an empty data directory only. */
+  'ERR_REMOVED',
   'ERR_NO_LEADER',
   'ERR_ADDON',
   'ERR_INTERNAL',

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { inRepository } from '../bench/repository.js';
-import { addonFile, builtFile, cLibrary, libraryOf, prebuiltFile } from './addon-file.js';
+import { addonFile, builtFile, cLibrary, libraryOf, prebuiltFile, processorOf } from './addon-file.js';
 import { findNodeGyp } from './source-build.js';
 
 function folder(t: ExecutionContext): string {
@@ -16,13 +16,18 @@ function folder(t: ExecutionContext): string {
 
 function write(path: string, text = ''): string {
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, text);
+  writeFileSync(path, text, 'latin1');
   return path;
 }
 
-/** The beginning of an addon whose libraries have these names. */
-const addon = (...libraries: readonly string[]): string =>
-  `\x7fELF\x02\x01\0 ... malloc\0${libraries.map((name) => `${name}\0`).join('')}napi_throw\0`;
+/** `e_machine` of two processors, and of one that farkv has no addon for (RISC-V). */
+const MACHINES = { x64: '\x3e\0', arm64: '\xb7\0', riscv64: '\xf3\0' };
+type Processor = keyof typeof MACHINES;
+const [HERE, ELSEWHERE] = (process.arch === 'x64' ? ['x64', 'arm64'] : ['arm64', 'x64']) as [Processor, Processor];
+/** The beginning of an addon for a processor, whose libraries have these names. */
+const addonFor = (processor: Processor, ...libraries: readonly string[]): string =>
+  `\x7fELF\x02\x01\x01${'\0'.repeat(9)}\x03\0${MACHINES[processor]} ... malloc\0${libraries.map((name) => `${name}\0`).join('')}napi_throw\0`;
+const addon = (...libraries: readonly string[]): string => addonFor(HERE, ...libraries);
 const ADDONS = { glibc: addon('libc.so.6', 'ld-linux-aarch64.so.1'), musl: addon('libc.musl-x86_64.so.1') };
 
 test('the C library is told by the loader that a program names', (t) => {
@@ -58,13 +63,40 @@ test('an addon that was built for another C library is passed over, and named wh
   t.throws(() => addonFile(root), {
     code: 'ERR_ADDON',
     message: new RegExp(
-      `no native addon for linux-${process.arch} with ${here}, and the one that was built in it is for ${other}: .*npx farkv build$`,
+      `no native addon for linux-${process.arch} with ${here}, and the one that was built in it is for ${process.arch} with ${other}: .*npx farkv build$`,
     ),
   });
   const prebuilt = write(prebuiltFile(root, process.arch, here));
   t.is(addonFile(root), prebuilt);
   const built = write(builtFile(root), ADDONS[here]);
   t.is(addonFile(root), built);
+});
+
+test('the processor of an addon is told by its head', (t) => {
+  const of = (text: string) => processorOf(Buffer.from(text, 'latin1'));
+  t.is(of(addonFor('x64')), 'x64');
+  t.is(of(addonFor('arm64')), 'arm64');
+  t.is(of(addonFor('riscv64')), undefined);
+  t.is(of(addonFor('x64').slice(0, 19)), undefined);
+  t.is(of(`no ELF, or ${addonFor('x64')}`), undefined);
+  t.is(processorOf(readFileSync(process.execPath)), process.arch);
+});
+
+test('an addon that was built for another processor is passed over, and named where there is no other', (t) => {
+  const root = folder(t);
+  const library = cLibrary();
+  const name = library === 'glibc' ? 'libc.so.6' : 'libc.musl-x86_64.so.1';
+  const built = write(builtFile(root), addonFor(ELSEWHERE, name));
+  t.throws(() => addonFile(root), {
+    code: 'ERR_ADDON',
+    message: new RegExp(
+      `no native addon for linux-${process.arch} with ${library}, and the one that was built in it is for ${ELSEWHERE} with ${library}: .*npx farkv build$`,
+    ),
+  });
+  const prebuilt = write(prebuiltFile(root, process.arch, library));
+  t.is(addonFile(root), prebuilt);
+  write(built, addonFor('riscv64', name));
+  t.is(addonFile(root), built, 'a processor that is not known may be this one');
 });
 
 test('an addon that was built here comes before the prebuilt one for this machine, and no other counts', (t) => {

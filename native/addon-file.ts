@@ -1,6 +1,6 @@
 /**
- * Where an installed package has its addon: the one that was built there, if it is for the C library of this Node.js, else
- * the prebuilt one for that and the processor. Not for: loading it (package.ts), building it (source-build.ts).
+ * Where an installed package has its addon: the one that was built there, if it is for the processor and the C library of
+ * this Node.js, else the prebuilt one for both. Not for: loading it (package.ts), building it (source-build.ts).
  */
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,15 +22,29 @@ export function libraryOf(head: Buffer): CLibrary | undefined {
   return loader === 'linux' || library === 'so.6\0' ? 'glibc' : 'musl';
 }
 
-/** undefined also where the file cannot be read: a program may be executed without that, and loading an addon reports it. */
-function libraryOfFile(path: string): CLibrary | undefined {
+/** `e_machine` of ELF: the processors that farkv has addons for, as `process.arch` names them. */
+const MACHINES: ReadonlyMap<number, string> = new Map([
+  [62, 'x64'],
+  [183, 'arm64'],
+]);
+const ELF_MAGIC = '\x7fELF';
+const MACHINE_OFFSET = 18;
+
+/** The processor of a program or an addon; undefined where it is another one, or the file is no ELF. */
+export function processorOf(head: Buffer): string | undefined {
+  if (head.length < MACHINE_OFFSET + 2 || head.toString('latin1', 0, ELF_MAGIC.length) !== ELF_MAGIC) return undefined;
+  return MACHINES.get(head.readUInt16LE(MACHINE_OFFSET));
+}
+
+/** Empty also where the file cannot be read: a program may be executed without that, and loading an addon reports it. */
+function headOf(path: string): Buffer {
   let file: number | undefined;
   try {
     file = openSync(path, 'r');
     const head = Buffer.alloc(HEAD_BYTES);
-    return libraryOf(head.subarray(0, readSync(file, head, 0, HEAD_BYTES, 0)));
+    return head.subarray(0, readSync(file, head, 0, HEAD_BYTES, 0));
   } catch {
-    return undefined;
+    return Buffer.alloc(0);
   } finally {
     if (file !== undefined) closeSync(file);
   }
@@ -41,7 +55,7 @@ function libraryOfFile(path: string): CLibrary | undefined {
  * structures, so trying one after the other does not tell.
  */
 export function cLibrary(): CLibrary {
-  const library = libraryOfFile(process.execPath);
+  const library = libraryOf(headOf(process.execPath));
   if (library !== undefined) return library;
   // Looks up the name of each connection, unless told not to: Node.js 20.13 and later.
   const report = process.report as { excludeNetwork?: boolean };
@@ -63,12 +77,14 @@ export const prebuiltFile = (root: string, arch: string, library: CLibrary): str
 export function addonFile(root: string): string {
   const built = builtFile(root);
   const library = cLibrary();
-  const of = existsSync(built) ? (libraryOfFile(built) ?? library) : undefined;
-  if (of === library) return built;
+  const head = existsSync(built) ? headOf(built) : undefined;
+  // What its head does not tell is taken for that of this machine.
+  const of = head && { arch: processorOf(head) ?? process.arch, library: libraryOf(head) ?? library };
+  if (of?.arch === process.arch && of.library === library) return built;
   const prebuilt = prebuiltFile(root, process.arch, library);
   if (existsSync(prebuilt)) return prebuilt;
   // A folder that was copied from another machine brings what was built there.
-  const other = of === undefined ? '' : `, and the one that was built in it is for ${of}`;
+  const other = of === undefined ? '' : `, and the one that was built in it is for ${of.arch} with ${of.library}`;
   throw new FarkvError(
     'ERR_ADDON',
     `this package of farkv has no native addon for ${process.platform}-${process.arch} with ${library}${other}: ${HOW_TO_BUILD}`,

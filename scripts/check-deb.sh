@@ -32,6 +32,10 @@ say "installed: farkv $(inside farkv --version)"
 for file in /usr/share/man/man1/farkv-server.1.gz /usr/share/bash-completion/completions/farkv /usr/share/fish/vendor_completions.d/farkv.fish /lib/systemd/system/farkv.service; do
   inside test -f "$file" || fail "$file is missing"
 done
+# The unit has all but its own directory read-only: who names another one must find out how.
+for file in /etc/default/farkv /etc/farkv/server.yaml; do
+  inside grep -q ReadWritePaths= "$file" || fail "$file does not say what another data directory needs"
+done
 if command -v systemd-analyze > /dev/null; then
   # The units of this machine stand for those that the root lacks, and another program for the one that is in the root alone.
   sed 's|^ExecStart=/usr/bin/farkv|ExecStart=/bin/true|' "$root/lib/systemd/system/farkv.service" > "$top/farkv.service"

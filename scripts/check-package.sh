@@ -41,6 +41,15 @@ const dead = documents.flatMap((path) =>
     .map((to) => `${path}: ${to}`),
 );
 if (documents.length < 10 || dead.length > 0) throw new Error(`${documents.length} documents, dead links: ${dead.join(', ')}`);
+// A module whose imports are left out cannot be used.
+const modules = readdirSync(join(root, 'dist'), { recursive: true }).filter((path) => /\.c?js$/.test(path));
+const lost = modules.flatMap((path) =>
+  [...readFileSync(join(root, 'dist', path), 'utf8').matchAll(/^(?:import|export)\b[^;]*?'(\.{1,2}\/[^']+)';$/gm)]
+    .map(([, to]) => to)
+    .filter((to) => !existsSync(join(root, 'dist', dirname(path), to)))
+    .map((to) => `${path}: ${to}`),
+);
+if (modules.length < 100 || lost.length > 0) throw new Error(`${modules.length} modules, imports that are not there: ${lost.join(', ')}`);
 JS
 node "$dir/links.mjs" "$dir/unpacked/package"
 

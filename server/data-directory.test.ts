@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { FarkvError } from '../core/errors.js';
 import { addon } from '../native/addon.js';
+import { mayMount } from '../test/support/file-system.js';
 import { DataDirectory, type OpenOptions } from './data-directory.js';
 import { NoRoom } from './raft-storage/disk.js';
 import { socketPaths } from './runtime-directory.js';
@@ -216,4 +217,22 @@ test('nothing but the identity is written before the cluster is known', (t) => {
   const again = open(path);
   t.true(again.hasLog);
   again.close();
+});
+
+(mayMount ? test : test.skip)('a directory that systemd has mounted read-only needs ReadWritePaths=', (t) => {
+  const mounted = fresh();
+  mkdirSync(mounted);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'ro', 'tmpfs', mounted]);
+  const { INVOCATION_ID: before } = process.env;
+  t.teardown(() => {
+    execFileSync('umount', [mounted]);
+    if (before === undefined) delete process.env.INVOCATION_ID;
+    else process.env.INVOCATION_ID = before;
+  });
+  process.env.INVOCATION_ID = '0123456789abcdef0123456789abcdef';
+  const made = /d\d+\/data cannot be made: EROFS: .*ReadWritePaths= names the directory.*systemctl edit farkv/;
+  t.throws(() => open(join(mounted, 'data')), refused(made));
+  t.throws(() => open(mounted), refused(/cannot be used: EROFS: .*ReadWritePaths=/));
+  delete process.env.INVOCATION_ID;
+  t.throws(() => open(join(mounted, 'data')), refused(/cannot be made: EROFS$/));
 });

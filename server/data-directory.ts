@@ -158,7 +158,10 @@ export class DataDirectory {
       makeDirectory(path);
     } catch (cause) {
       if (cause instanceof FarkvError) throw cause;
-      refuse(`${options.path ?? tmpdir()} cannot be made: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`, cause);
+      refuse(
+        `${options.path ?? tmpdir()} cannot be made: ${(cause as NodeJS.ErrnoException).code ?? 'error'}${readOnlyHint(cause)}`,
+        cause,
+      );
     }
     let lock: number | undefined;
     try {
@@ -168,7 +171,7 @@ export class DataDirectory {
     } catch (cause) {
       if (lock !== undefined) closeSync(lock);
       if (cause instanceof FarkvError) throw cause;
-      refuse(`${path} cannot be used: ${(cause as Error).message}`, cause);
+      refuse(`${path} cannot be used: ${(cause as Error).message}${readOnlyHint(cause)}`, cause);
     }
   }
 
@@ -282,6 +285,12 @@ export class DataDirectory {
     renameSync(temporary, join(this.path, name));
     syncDirectory(this.path);
   }
+}
+
+/** What to do where a unit of systemd, which INVOCATION_ID tells, has all but its own directories read-only. */
+function readOnlyHint(cause: unknown): string {
+  if ((cause as NodeJS.ErrnoException).code !== 'EROFS' || process.env.INVOCATION_ID === undefined) return '';
+  return ': a unit with ProtectSystem=strict may write there only if ReadWritePaths= names the directory, in a drop-in (systemctl edit farkv)';
 }
 
 /** 0: it names none. */

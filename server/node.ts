@@ -184,6 +184,8 @@ export class FarkvNode {
     });
     const lockedNs = this.#native.bootTimeNs();
     this.#instance = directory.instance;
+    // The others that refuse it may not know it yet: the next start finds out.
+    const isNew = directory.joined && directory.servers === undefined;
     this.#undo.push(() => directory.close());
 
     const group = new MetadataGroup({
@@ -196,7 +198,8 @@ export class FarkvNode {
       fatal: (error) => this.#fail(error),
       outcast: (error) => {
         // A member that is cut off waits for better times, unless it is told that it is none.
-        if (!this.#joined || (error.code === 'ERR_CONFIG' && !this.#leaving)) this.#fail(error);
+        if (this.#joined && (this.#leaving || !['ERR_CONFIG', 'ERR_REMOVED'].includes(error.code))) return;
+        this.#fail(isNew && error.code === 'ERR_REMOVED' ? new FarkvError('ERR_CONFIG', error.message) : error);
       },
     });
     this.#undo.push(() => group.stop());
@@ -353,7 +356,9 @@ export class FarkvNode {
     if (this.#leaving) return;
     this.#leaving = true;
     for (let waited = 0; driver.leads && waited < REMOVED_MS; waited += REMOVED_LOOK_MS) await sleep(REMOVED_LOOK_MS);
-    this.#fail(new FarkvError('ERR_CONFIG', `${this.#settings.id} was removed from the cluster (farkv member remove)`));
+    this.#fail(
+      new FarkvError('ERR_REMOVED', `${this.#settings.id} was removed from the cluster (farkv member remove)`),
+    );
   }
 
   /** What durable shards need. */

@@ -76,13 +76,15 @@ function chart(title: string, check: (t: ExecutionContext) => void | Promise<voi
   });
 }
 
-/** A value with `=` is set, another one is a file of the chart. helm takes the Kubernetes that it was made with for the cluster's. */
-const template = (release: string, ...values: readonly string[]): Ran => {
-  const options = values.flatMap((value) =>
-    value.includes('=') ? ['--set', value] : ['--values', join(CHART, value)],
-  );
-  return run(helm, 'template', release, CHART, '--kube-version', '1.25.0', ...options);
-};
+/** `A=B` sets a value, `text:A=B` sets it as text, another word is a file of the chart. */
+function optionOf(value: string): readonly string[] {
+  if (value.startsWith('text:')) return ['--set-string', value.slice('text:'.length)];
+  return value.includes('=') ? ['--set', value] : ['--values', join(CHART, value)];
+}
+
+/** helm takes the Kubernetes that it was made with for the cluster's. */
+const template = (release: string, ...values: readonly string[]): Ran =>
+  run(helm, 'template', release, CHART, '--kube-version', '1.25.0', ...values.flatMap(optionOf));
 
 /** By kind and name. */
 function parsed(t: ExecutionContext, text: string): Readonly<Record<string, Manifest>> {
@@ -122,7 +124,11 @@ chart('the API of Kubernetes has all fields of the manifests, for these values',
     return;
   }
   const everything = ['servers=5', 'storage.className=fast', 'updateStrategy.type=OnDelete', 'service.type=NodePort'];
-  const all = [[], ['values-sriov.yaml'], [...everything, 'podAnnotations.a=b', 'priorityClassName=high']]
+  const all = [
+    ['updateStrategy.rollingUpdate.partition=2,updateStrategy.rollingUpdate.maxUnavailable=1'],
+    ['values-sriov.yaml'],
+    [...everything, 'podAnnotations.a=b', 'priorityClassName=high'],
+  ]
     .map((values) => template('farkv', ...values))
     .flatMap(({ stdout }) => Object.values(parsed(t, stdout)));
   t.is(all.length, 12);
@@ -186,9 +192,46 @@ chart('the values reach the server', (t) => {
     t.true(text.includes(part), part);
 });
 
+chart('a rolling update may stop at a partition', (t) => {
+  const { code, stdout, stderr } = template('farkv', 'updateStrategy.rollingUpdate.partition=2');
+  t.is(code, 0, stderr);
+  t.true(
+    JSON.stringify(parsed(t, stdout)['StatefulSet farkv']).includes(
+      '"updateStrategy":{"rollingUpdate":{"partition":2},"type":"RollingUpdate"}',
+    ),
+  );
+});
+
+chart('a pod has the time that its server may take to stop, or is refused', (t) => {
+  const text = (...options: readonly string[]): readonly string[] => options.map((option) => `text:options.${option}`);
+  const grace = (seconds: number, ...options: readonly string[]): Ran =>
+    template('farkv', `terminationGraceSeconds=${seconds}`, ...text(...options));
+  for (const [least, ...options] of [
+    // drain-ms, twice lease-ms and a second, 5 s more; without drain-ms that is twice lease-ms and a second.
+    [15],
+    [247, 'lease-ms=60000'],
+    [610, 'drain-ms=600000'],
+    [610, 'drain-ms=10m'],
+    [68, 'drain-ms=1.5 S', 'lease-ms=30s'],
+    [7, 'drain-ms=0', 'lease-ms=100'],
+  ] as const) {
+    const enough = grace(least, ...options);
+    t.is(enough.code, 0, enough.stderr);
+    t.true(enough.stdout.includes(`terminationGracePeriodSeconds: ${least}\n`));
+    const tooShort = grace(least - 1, ...options);
+    t.not(tooShort.code, 0);
+    t.regex(tooShort.stderr, new RegExp(`terminationGraceSeconds: .* may take ${least} s to stop`));
+  }
+  t.regex(template('farkv', ...text('drain-ms=600000')).stderr, /may take 610 s to stop/, 'with the default');
+  t.is(template('farkv', ...text('lease-ms=1m')).code, 0, 'which is enough for the longest lease');
+  t.regex(grace(250, 'drain-ms=soon').stderr, /options: drain-ms: "soon" is not a time/);
+});
+
 for (const [value, why] of [
   ['server=3', /server is not allowed/],
   ['servers=4', /servers must be one of/],
+  ['updateStrategy.foo=1', /foo is not allowed/],
+  ['updateStrategy.rollingUpdate.partitions=1', /partitions is not allowed/],
   ['level=safe', /level must be one of/],
   ['options.id=s1', /id is settled by this chart/],
   ['options.lease-ms=5000', /options\.lease-ms: Invalid type/],

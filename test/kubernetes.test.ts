@@ -1,8 +1,12 @@
-/** The manifests for Kubernetes: that they are YAML whose parts fit each other and this server. No cluster has seen them here. */
+/**
+ * The manifests for Kubernetes: that they are YAML whose parts fit each other and this server. No cluster has seen them
+ * here. And of systemd's unit, which gives a server the same time to stop.
+ */
 import test from 'ava';
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { inRepository } from '../bench/repository.js';
+import { EXIT } from '../server/cli/exit-codes.js';
 import { loadSettings } from '../server/config/load.js';
 
 interface Probe {
@@ -35,6 +39,8 @@ interface Manifest {
 const documents = parseAllDocuments(readFileSync(inRepository('deploy/kubernetes/farkv.yaml'), 'utf8'));
 const manifests = documents.map((document) => document.toJS() as Manifest);
 const LEASE_MS_MOST = 60_000;
+/** A server that stops waits for others, without --drain-ms, and then for the leases of clients. */
+const STOP_MS_MOST = 2 * (2 * LEASE_MS_MOST + 1000);
 
 test('the manifests are YAML without errors, and name each other', (t) => {
   t.deepEqual(
@@ -56,7 +62,7 @@ test('a server takes the variables of the manifests, has the ports of its probes
   const pod = set?.template?.spec;
   const container = pod?.containers[0];
   if (set === undefined || pod === undefined || container === undefined) throw new Error('no StatefulSet');
-  t.true(pod.terminationGracePeriodSeconds * 1000 > 2 * LEASE_MS_MOST + 1000);
+  t.true(pod.terminationGracePeriodSeconds * 1000 > STOP_MS_MOST);
   const variables = Object.fromEntries(container.env.map(({ name, value = 'farkv-0' }) => [name, value]));
   // The secrets are not here: tokens stand for them.
   const { FARKV_SECRETS: _, ...env } = variables;
@@ -88,4 +94,11 @@ test('a server takes the variables of the manifests, has the ports of its probes
       ['/readyz', 'http'],
     ],
   );
+});
+
+test("systemd's unit gives a server the time to hand over, and does not start one again that was removed", (t) => {
+  const unit = readFileSync(inRepository('deploy/systemd/farkv.service'), 'utf8');
+  const [, seconds] = /^TimeoutStopSec=(\d+)$/m.exec(unit) ?? [];
+  t.true(Number(seconds) * 1000 > STOP_MS_MOST, unit);
+  t.true(unit.includes(`\nRestartPreventExitStatus=${EXIT.removed}\n`), unit);
 });

@@ -9,6 +9,8 @@ export const EXIT = {
   usage: 2,
   /** `get`, `delete`: the key is not there. */
   notFound: 3,
+  /** `server`: it was removed from the cluster. Another start would be refused (RestartPreventExitStatus= of the unit). */
+  removed: 4,
   /** No server answered in time, or the cluster has no leader (EX_UNAVAILABLE of sysexits.h). */
   unavailable: 69,
   /** Standard output or a file cannot be written, as where a disk is full (EX_IOERR). */
@@ -52,6 +54,7 @@ const codes: Partial<Record<ErrorCode, number>> = {
   ERR_KEY_INVALID: EXIT.usage,
   ERR_VALUE_TOO_LARGE: EXIT.usage,
   ERR_ADDRESS_INVALID: EXIT.usage,
+  ERR_REMOVED: EXIT.removed,
   ERR_TIMEOUT: EXIT.unavailable,
   ERR_DISCONNECTED: EXIT.unavailable,
   ERR_NO_LEADER: EXIT.unavailable,

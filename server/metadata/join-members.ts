@@ -22,21 +22,28 @@ function hasZones({ formatVersion }: MetadataState): boolean {
   return formatVersion >= FORMAT_COPIES;
 }
 
-/** Resolves when the metadata names this start. Rejects with ERR_CONFIG when the server was removed from the cluster. */
+/** Resolves when the metadata names this start. Rejects with ERR_REMOVED when the server was removed from the cluster. */
 export async function joinMembers({ member, state, propose, log }: JoinMembersOptions): Promise<void> {
   const { id, incarnation, instance } = member;
+  let isCurrent = false;
   for (;;) {
     const present = state().members.get(id)?.incarnation;
     if (present === incarnation) return;
     const server = state().servers.find((s) => s.id === id);
     // One of the first servers that has not come yet is known by its id alone.
-    if (server === undefined || (server.instance !== undefined && server.instance !== instance)) {
+    const isMissing = server === undefined || (server.instance !== undefined && server.instance !== instance);
+    if (isMissing && isCurrent) {
       throw new FarkvError(
-        'ERR_CONFIG',
+        'ERR_REMOVED',
         `${id} was removed from the cluster: to bring it back, start it with an empty data directory and --join`,
       );
     }
     try {
+      if (isMissing) {
+        // The part of the log that is applied here may end before this server came.
+        isCurrent = (await propose({ t: 'no-op' }, PROPOSE_MS)) !== 'unknown';
+        continue;
+      }
       const { zone: _, ...unzoned } = member;
       const known = hasZones(state()) ? member : unzoned;
       const outcome = await propose(

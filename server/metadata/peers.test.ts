@@ -398,7 +398,12 @@ test('the metadata says who the servers are, and links come and go with it', asy
   t.is(peers.raftIdOf('s4'), undefined);
   t.throws(
     () => peers.arrives(hello({ from: 's4', instance: instance(4) })),
-    refused('ERR_CONFIG', /is not one of.*--join and an empty data directory/),
+    refused('ERR_REMOVED', /is not one of.*--join and an empty data directory/),
+  );
+  t.throws(
+    () => peers.arrives(hello({ from: 's4', instance: instance(4), clusterId: '' })),
+    refused('ERR_CONFIG', /is not one of/),
+    'a directory that was never in this cluster',
   );
 });
 

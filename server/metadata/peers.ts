@@ -248,8 +248,9 @@ export class Peers {
         state().clusterId === ''
           ? ''
           : '. A new one is started with --join and an empty data directory, also one that was removed';
+      const was = state().clusterId !== '' && hello.clusterId === state().clusterId;
       throw new FarkvError(
-        'ERR_CONFIG',
+        was ? 'ERR_REMOVED' : 'ERR_CONFIG',
         `${from ?? 'a server without a name'} is not one of the servers of this cluster (${this.ids.join(', ')})${how}`,
       );
     }

@@ -71,7 +71,7 @@ function builder(y: Argv): Argv<ServerArguments> {
     .epilogue(
       `${THREE}\n\n` +
         `Each option is also an environment variable (${envName('data-dir')}) and a key of --config (data-dir, dataDir); flags win over the environment, the environment over the file.\n\n` +
-        `${FIXED_LIMITS}\n\n${BOUNDS}\n\nSignals: SIGTERM and SIGINT stop it. SIGHUP, SIGUSR1 and SIGUSR2 do nothing: files of tokens and certificates are read again by themselves when they change.\n\nExit codes: 0 stopped as told, 1 failed, 2 wrong usage or configuration.`,
+        `${FIXED_LIMITS}\n\n${BOUNDS}\n\nSignals: SIGTERM and SIGINT stop it. SIGHUP, SIGUSR1 and SIGUSR2 do nothing: files of tokens and certificates are read again by themselves when they change.\n\nExit codes: 0 stopped as told, 1 failed, 2 wrong usage or configuration, 4 removed from the cluster (farkv member remove).`,
     ) as unknown as Argv<ServerArguments>;
 }
 

@@ -24,3 +24,26 @@ app: {{ include "farkv.name" . }}
 {{ end -}}
 {{- with .Values.podAnnotations }}{{ toYaml . }}{{ end -}}
 {{- end -}}
+
+{{- /* The milliseconds of a time of options, as the server reads it: 500, 500ms, 2s. */ -}}
+{{- define "farkv.ms" -}}
+{{- $text := .text | toString | trim | lower -}}
+{{- if not (regexMatch `^[0-9]+(\.[0-9]+)?\s*(ms|s|m|h)?$` $text) -}}
+{{- fail (printf "options: %s: %q is not a time such as 500ms or 2s" .name $text) -}}
+{{- end -}}
+{{- $unit := get (dict "" 1 "ms" 1 "s" 1000 "m" 60000 "h" 3600000) (regexFind `[a-z]*$` $text) -}}
+{{- mulf (regexFind `^[0-9.]+` $text | float64) $unit | int64 -}}
+{{- end -}}
+
+{{- /* A server that stops waits for others within drain-ms, then for leases; without drain-ms both last the same. */ -}}
+{{- define "farkv.graceSeconds" -}}
+{{- $leaseMs := include "farkv.ms" (dict "name" "lease-ms" "text" (get .Values.options "lease-ms" | default "2000")) | int64 -}}
+{{- $leasesMs := add (mul 2 $leaseMs) 1000 -}}
+{{- $drainMs := include "farkv.ms" (dict "name" "drain-ms" "text" (get .Values.options "drain-ms" | default (toString $leasesMs))) | int64 -}}
+{{- $marginMs := 5000 -}}
+{{- $seconds := div (add $drainMs $leasesMs $marginMs 999) 1000 -}}
+{{- if lt (int64 .Values.terminationGraceSeconds) $seconds -}}
+{{- fail (printf "terminationGraceSeconds: a server may take %d s to stop with this drain-ms and lease-ms: set it to that at least" $seconds) -}}
+{{- end -}}
+{{- int64 .Values.terminationGraceSeconds -}}
+{{- end -}}

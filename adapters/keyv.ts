@@ -48,12 +48,12 @@ export class KeyvFarkv extends EventEmitter implements KeyvStoreAdapter {
     return this.#namespace;
   }
 
+  /** null, which a program in JavaScript may assign, is none too. */
   set namespace(namespace: string | undefined) {
-    const given: unknown = namespace;
-    if (given !== undefined && given !== null && typeof given !== 'string')
-      throw argumentError('the namespace of a KeyvFarkv is a text');
-    this.#namespace = namespace;
-    this.#assigned.add(within(namespace));
+    const given: unknown = namespace ?? undefined;
+    if (given !== undefined && typeof given !== 'string') throw argumentError('the namespace of a KeyvFarkv is a text');
+    this.#namespace = given;
+    this.#assigned.add(within(given));
   }
 
   async get<Value>(key: string): Promise<StoredData<Value> | undefined> {
@@ -158,8 +158,8 @@ function severalNamespaces(call: string): FarkvError {
   );
 }
 
-function within(namespace: string | undefined): string {
-  return namespace === undefined || namespace === '' ? '' : `${namespace}:`;
+function within(namespace: string | null | undefined): string {
+  return namespace === undefined || namespace === null || namespace === '' ? '' : `${namespace}:`;
 }
 
 export type { Source } from './connection.js';

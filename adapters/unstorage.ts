@@ -4,8 +4,7 @@
  *     const storage = createStorage({ driver: farkvDriver({ source: '127.0.0.1:7400' }) });
  *
  * unstorage's key `a:b` is `unstorage:a:b` in farkv. Values are bytes (codec `buffer`): the text that unstorage makes of
- * an item, or the raw item. Times to live are seconds, as in unstorage's own drivers. When an entry expires stands in
- * its flags too, in seconds since 1970: a GET says nothing of expiry, and getMeta tells what is left.
+ * an item, or the raw item. Times to live are seconds, as in unstorage's own drivers.
  */
 import { types } from 'node:util';
 import type { Driver } from 'unstorage';
@@ -28,8 +27,6 @@ export interface FarkvDriverOptions {
 /** What unstorage passes with an item. */
 type ItemOptions = { readonly ttl?: unknown } | undefined;
 
-const FLAGS_MAX = 2 ** 32 - 1;
-
 function rawBytes(value: unknown): BufferValue {
   if (typeof value === 'string' || types.isUint8Array(value)) return value;
   if (types.isAnyArrayBuffer(value)) return new Uint8Array(value);
@@ -37,12 +34,15 @@ function rawBytes(value: unknown): BufferValue {
 }
 
 /** ttl: seconds. */
-function stored(ttl: unknown): { readonly ttlMs?: number; readonly flags?: number } {
+function stored(ttl: unknown): { readonly ttlMs?: number } {
   if (ttl === undefined || ttl === null || ttl === 0) return {};
   if (typeof ttl !== 'number' || !(ttl > 0)) throw argumentError('ttl is a number of seconds above 0');
-  const options = writeOptions(ttl * 1000);
-  if (options.ttlMs === undefined) return {};
-  return { ...options, flags: Math.min(FLAGS_MAX, Math.ceil((Date.now() + options.ttlMs) / 1000)) };
+  return writeOptions(ttl * 1000);
+}
+
+/** Rounded up: what is there has a second left, and 10 stay 10 right after an item was set with them. */
+function secondsUntil(expiresAtMs: number): number {
+  return Math.max(0, Math.ceil((expiresAtMs - Date.now()) / 1000));
 }
 
 export function farkvDriver(
@@ -101,7 +101,8 @@ export function farkvDriver(
         const entry = await (await keys.use()).getEntry(keys.key(key));
         if (entry === undefined) return null;
         const size = entry.value.length;
-        return entry.flags === 0 ? { size } : { size, ttl: Math.max(0, entry.flags - Math.floor(Date.now() / 1000)) };
+        const { expiresAtMs } = entry;
+        return expiresAtMs === undefined ? { size } : { size, ttl: secondsUntil(expiresAtMs) };
       }),
     getKeys: (base: string | undefined) => guarded(() => keys.all(base ?? '')),
     clear: (base: string | undefined) => guarded(() => keys.clear(base ?? '')),

@@ -121,7 +121,7 @@ export class BatchReads {
           .adopt(new PendingRead(space, keys[i] ?? '', reader), id, limits)
           .then((value) => set(i, value)),
     });
-    const rest = this.#finish(call);
+    const rest = this.#finish(call) ?? this.#operations.answered(keys.length);
     if (rest !== undefined) await rest;
     if (call.failures.length > 0) throw call.failures.error(keys.length);
     return results;
@@ -190,12 +190,13 @@ export class BatchReads {
       if (short) throw tooSmall(needed, memory.length);
       return used;
     };
-    const rest = this.#finish(call);
+    const rest = this.#finish(call) ?? this.#operations.answered(keys.length);
     return rest === undefined ? end() : rest.then(end);
   }
 
   #call(space: number, keys: Key[], limits: Limits, sink: Sink): Call {
     if (this.#operations.closed) throw statusError(Status.closed);
+    if (limits.signal?.aborted === true) throw abortError(limits.signal);
     const failures = new Failures();
     const { reads } = this.#operations;
     const batch = new Batch(space, reads, failures, (i, status, completion) => {

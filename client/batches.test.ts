@@ -95,6 +95,20 @@ test('getManyInto is ended by a signal, and by close', async (t) => {
   t.throws(() => kv.getManyInto(['a'], target, spans), { code: 'ERR_CLOSED' });
 });
 
+test('a signal that has fired ends getMany and getManyInto before anything is asked', async (t) => {
+  for (const direct of [true, false]) {
+    const { native, kv } = setup({ direct });
+    native.store('a', Buffer.from('alpha'));
+    const signal = AbortSignal.abort(new Error('enough'));
+    const spans = new Uint32Array(2).fill(7);
+    const refused = { code: 'ERR_ABORTED' };
+    await t.throwsAsync(kv.getMany(['a'], { signal }), refused);
+    t.throws(() => kv.getManyInto(['a'], Buffer.alloc(10), spans, { signal }), refused);
+    await t.throwsAsync(kv.getMany([], { signal }), refused);
+    t.is(native.outstanding.length, 0);
+  }
+});
+
 test('putMany posts in the order of its items, behind what waits already, and goes on when there is room', async (t) => {
   const { native, kv, settle } = setup({ direct: false });
   native.maxOutstanding = 3;

@@ -11,7 +11,7 @@ import { Client, tracedOf } from './client.js';
 import { resolveCodec, type BufferValue, type Codec } from './codec.js';
 import { parseOptions, type ConnectOptions, type Servers } from './options.js';
 import { Cluster } from './cluster.js';
-import { argumentError, asFarkvError } from './errors.js';
+import { argumentError, asFarkvError, FarkvError, textOfError } from './errors.js';
 import { trace } from './trace.js';
 
 /**
@@ -42,7 +42,7 @@ export async function connect(
       knowCallers();
       timeCalls();
     }
-    const codec = resolveCodec(typeof options === 'object' && 'codec' in options ? options.codec : undefined);
+    const codec = codecOf(options);
     const cluster = new Cluster(settings);
     const parts = await cluster.open();
     const client = new Client<never, unknown>(cluster, parts, settings, codec);
@@ -50,5 +50,15 @@ export async function connect(
     return client;
   } catch (error) {
     throw asFarkvError(error, 'ERR_CONFIG');
+  }
+}
+
+/** Throws ERR_CONFIG, as for the other options of connect(). */
+function codecOf(options: unknown): Codec<never, unknown> {
+  const { codec } = options as { readonly codec?: 'buffer' | 'msgpack' | Codec<never, unknown> };
+  try {
+    return resolveCodec(codec);
+  } catch (cause) {
+    throw new FarkvError('ERR_CONFIG', textOfError(cause), { cause });
   }
 }

@@ -104,6 +104,57 @@ test('a loop that awaits answers at once lets timers run', async (t) => {
   t.true(timer.fired);
 });
 
+/** How often `call` is awaited before the event loop turns. */
+async function callsPerTurn(call: () => unknown): Promise<number> {
+  const loop = { turned: false };
+  setImmediate(() => (loop.turned = true));
+  let calls = 0;
+  for (; calls < 10_000 && !loop.turned; calls++) await Promise.resolve(call()).catch(() => undefined);
+  return calls;
+}
+
+test('large values and failures let the event loop turn too', async (t) => {
+  const { native, kv } = setup();
+  native.store('large', Buffer.alloc(SLAB_BYTES + 1));
+  native.store('middle', Buffer.alloc(SLAB_BYTES - 1));
+  native.store('coded', Buffer.from('x'), 99);
+  const signal = AbortSignal.abort();
+  const calls: Readonly<Record<string, () => Promise<unknown>>> = {
+    large: () => kv.get('large'),
+    middle: () => kv.get('middle'),
+    'no such codec': () => kv.withCodec('msgpack').get('coded'),
+    'a key that is none': () => kv.get(''),
+    'no such key': () => kv.get('none'),
+    aborted: () => kv.get('middle', { signal }),
+    'aborted, without the value': () => kv.has('middle', { signal }),
+    'a key that is none, without the value': () => kv.has(''),
+  };
+  for (const [what, call] of Object.entries(calls)) {
+    const count = await callsPerTurn(call);
+    t.true(count <= 1100, `${what}: ${count} calls in one turn`);
+  }
+});
+
+test('batches of GETs that are answered at once let the event loop turn', async (t) => {
+  const { native, kv } = setup();
+  native.store('a', Buffer.from('x'));
+  const keys = Array.from({ length: 64 }, () => 'a');
+  const spans = new Uint32Array(128);
+  const target = Buffer.alloc(64);
+  const calls: readonly [string, number, () => unknown][] = [
+    ['getMany', 17, () => kv.getMany(keys)],
+    ['getManyInto', 17, () => kv.getManyInto(keys, target, spans)],
+    ['getMany of one', 1100, () => kv.getMany(['a'])],
+    ['getMany of none', 1100, () => kv.getMany([])],
+    ['getManyInto of one', 1100, () => kv.getManyInto(['a'], target, spans)],
+    ['getMany of a key that is none', 1100, () => kv.getMany([''])],
+  ];
+  for (const [what, most, call] of calls) {
+    const count = await callsPerTurn(call);
+    t.true(count <= most, `${what}: ${count} batches in one turn`);
+  }
+});
+
 test('answers that are polled for by the hundred let the event loop turn as often as those that come one by one', async (t) => {
   const { native, kv } = setup({ direct: false });
   const keys = Array.from({ length: 64 }, (_, i) => `k${i}`);

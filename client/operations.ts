@@ -97,7 +97,6 @@ export class Operations implements Places {
   #ended = false;
   /** The records of a drain are being read. */
   #draining = false;
-
   #tick: NodeJS.Timeout | undefined;
   #lookedAt = 0;
 
@@ -131,7 +130,7 @@ export class Operations implements Places {
 
   /** A GET; undefined when there is no such key. */
   read<T>(space: number, key: Key, reader: ValueReader<T>, limits: Limits): Promise<T | undefined> {
-    if (limits.signal?.aborted === true) return Promise.reject(abortError(limits.signal));
+    if (limits.signal?.aborted === true) return this.#failed(abortError(limits.signal));
     if (this.#gathered.on && typeof key === 'string' && limits.signal === undefined)
       return this.#gather(space, key, reader, limits.timeoutMs);
     const slab = this.#values.ready();
@@ -143,11 +142,11 @@ export class Operations implements Places {
     try {
       if (answer >= 0) return this.#resolved(valueAtOnce(reader, slab, answer, this.#native.info));
       if (answer === -Status.notFound) return this.#resolved(undefined);
-      if (answer === -Status.bufferTooSmall) return Promise.resolve(this.#readLarge(space, key, reader, limits));
+      if (answer === -Status.bufferTooSmall) return this.#readLarge(space, key, reader, limits);
       if (answer === -Status.busy) return this.#wait(new PendingRead(space, key, reader), limits);
-      throw this.errors.failure(-answer, space, key);
+      return this.#failed(this.errors.failure(-answer, space, key));
     } catch (error) {
-      return rejected(error);
+      return this.#failed(error);
     }
   }
 
@@ -161,7 +160,7 @@ export class Operations implements Places {
 
   /** A GET for what is stored beside the value: where it is answered at once, none of the value is copied. */
   look<T>(space: number, key: Key, reader: ValueReader<T>, limits: Limits): Promise<T | undefined> {
-    if (limits.signal?.aborted === true) return Promise.reject(abortError(limits.signal));
+    if (limits.signal?.aborted === true) return this.#failed(abortError(limits.signal));
     if (this.#gathered.on && typeof key === 'string' && limits.signal === undefined)
       return this.#gather(space, key, reader, limits.timeoutMs);
     const answer = this.#native.get(space, key, NO_ROOM, NO_ROOM.length, limits.timeoutMs);
@@ -170,7 +169,7 @@ export class Operations implements Places {
       return this.#resolved(reader.read(NO_ROOM, this.#native.info, 0));
     if (answer === -Status.notFound) return this.#resolved(undefined);
     if (answer === -Status.busy) return this.#wait(new PendingRead(space, key, reader), limits);
-    return Promise.reject(this.errors.failure(-answer, space, key));
+    return this.#failed(this.errors.failure(-answer, space, key));
   }
 
   /** A GET into the caller's memory; answers at once where it can, and then throws what is wrong. */
@@ -192,23 +191,17 @@ export class Operations implements Places {
   }
 
   /** The value did not fit in the slab's rest: in a new slab, or in memory of its own. It may have grown meanwhile. */
-  #readLarge<T>(
-    space: number,
-    key: Key,
-    reader: ValueReader<T>,
-    limits: Limits,
-  ): T | undefined | Promise<T | undefined> {
+  #readLarge<T>(space: number, key: Key, reader: ValueReader<T>, limits: Limits): Promise<T | undefined> {
     for (;;) {
       const bytes = this.#native.info[BYTES] ?? 0;
       const slab = bytes <= SLAB_VALUE_MAX ? this.#values.renew() : undefined;
       const memory = slab?.memory ?? Buffer.allocUnsafeSlow(bytes);
       const answer = this.#native.get(space, key, memory, 0, limits.timeoutMs);
       if (answer >= PENDING_BASE) return this.#outstand(new PendingRead(space, key, reader), answer, limits);
-      if (answer >= 0)
-        return slab === undefined
-          ? reader.read(memory.subarray(0, answer), this.#native.info, 0)
-          : valueAtOnce(reader, slab, answer, this.#native.info);
-      if (answer === -Status.notFound) return undefined;
+      if (answer >= 0 && slab !== undefined)
+        return this.#resolved(valueAtOnce(reader, slab, answer, this.#native.info));
+      if (answer >= 0) return this.#resolved(reader.read(memory.subarray(0, answer), this.#native.info, 0));
+      if (answer === -Status.notFound) return this.#resolved(undefined);
       if (answer === -Status.busy) return this.#wait(new PendingRead(space, key, reader), limits);
       if (answer !== -Status.bufferTooSmall) throw this.errors.failure(-answer, space, key);
     }
@@ -435,12 +428,10 @@ export class Operations implements Places {
     const ready = this.#native.flush();
     if (ready === 0) return;
     this.#yieldBudget -= ready;
-    if (this.#yieldBudget > 0) {
-      this.drain();
-    } else {
-      this.#yieldBudget = YIELD_BUDGET;
-      setImmediate(this.#drainLater);
-    }
+    const isOver = this.#yieldBudget <= 0;
+    if (isOver) this.#yieldBudget = YIELD_BUDGET;
+    if (isOver) setImmediate(this.#drainLater);
+    else this.drain();
   };
 
   readonly #drainLater = (): void => {
@@ -489,6 +480,17 @@ export class Operations implements Places {
 
   #resolved<T>(value: T): Promise<T> {
     return --this.#yieldBudget > 0 ? Promise.resolve(value) : this.#yieldThenSettle(value);
+  }
+
+  /** A call that ended at once with what was thrown. */
+  #failed<T>(error: unknown): Promise<T> {
+    return --this.#yieldBudget > 0 ? rejected(error) : this.#yieldThenSettle(error).then(rejected<T>);
+  }
+
+  /** A batch of so many keys was answered at once; where it is the turn of the program, a promise to be waited for. */
+  answered(keys: number): Promise<void> | undefined {
+    this.#yieldBudget -= Math.max(1, keys);
+    return this.#yieldBudget > 0 ? undefined : this.#yieldThenSettle(undefined);
   }
 
   #yieldThenSettle<T>(value: T): Promise<T> {

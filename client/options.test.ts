@@ -1,6 +1,8 @@
 import test from 'ava';
+import { POLLING } from '../core/polling.js';
+import { TRANSPORT_CHOICES } from '../core/providers.js';
 import { FarkvError } from './errors.js';
-import { parseOptions, parseServer, type ConnectOptions } from './options.js';
+import { IN_ADDRESS, parseOptions, parseServer, type ConnectOptions } from './options.js';
 
 test('addresses in all their forms', (t) => {
   t.deepEqual(parseOptions('db1:7500').servers, ['db1:7500']);
@@ -71,18 +73,37 @@ test('wrong values are refused', (t) => {
     { onEvent: 'log' },
     { signal: {} },
     { connectTimeoutMs: 0 },
+    { timeoutMs: 0 },
+    { timeoutMs: 2 ** 31 },
+    { namespace: 70_000 },
+    { namespace: -1 },
     { unavailableAfterMs: 0 },
     { unavailableAfterMs: 1.5 },
     { unavailableAfterMs: Number.NaN },
   ];
   for (const options of wrong)
     t.throws(() => parseOptions({ servers: 'a', ...options }), { code: 'ERR_CONFIG' }, JSON.stringify(options));
-  for (const options of [{ timeoutMs: 0 }, { namespace: 70_000 }])
-    t.throws(() => parseOptions({ servers: 'a', ...options }), { code: 'ERR_ARGUMENT' });
   for (const servers of [[], ['a', 5], ['']])
     t.throws(() => parseOptions(servers as string[]), undefined, JSON.stringify(servers));
   t.throws(() => parseOptions(undefined as unknown as string), { code: 'ERR_CONFIG' });
   t.throws(() => parseOptions('farkv://a?strict=perhaps'), { code: 'ERR_CONFIG' });
+});
+
+test('each option that an address may have is taken from its text', (t) => {
+  const texts: Readonly<Record<string, readonly [string, unknown][]>> = {
+    transport: [...TRANSPORT_CHOICES].map((one) => [one, one]),
+    polling: [...POLLING].map((one) => [one, one]),
+    strict: [
+      ['true', true],
+      ['false', false],
+    ],
+  };
+  for (const name of IN_ADDRESS)
+    for (const [text, value] of texts[name] ?? [['7', 7]]) {
+      const settings: object = parseOptions(`farkv://a?${name}=${text}`);
+      t.like(settings, { [name]: value }, `${name}=${text}`);
+    }
+  t.throws(() => parseOptions('farkv://a?polling=1'), { code: 'ERR_CONFIG' });
 });
 
 test('how long an absent owner is waited for: three seconds, what is asked for, or for ever', (t) => {

@@ -8,7 +8,6 @@ import { unknownName } from '../core/nearest.js';
 import { isPolling, POLLING, type Polling } from '../core/polling.js';
 import { trustSource, type Trust, type TrustSource } from '../net/tls.js';
 import { ownSignal } from './abort-watch.js';
-import { checkNamespace, checkTimeout } from './arguments.js';
 import { FarkvError, textOfError } from './errors.js';
 import { isTransportChoice, TRANSPORT_CHOICES, type TransportChoice } from '../core/providers.js';
 import type { Transport } from './transport.js';
@@ -93,7 +92,7 @@ export interface Settings {
 }
 
 /** What may stand behind the `?` of an address. */
-const IN_ADDRESS = [
+export const IN_ADDRESS: readonly string[] = [
   'transport',
   'strict',
   'timeoutMs',
@@ -177,7 +176,7 @@ function listenerOf(onEvent: Settings['onEvent'] | undefined): Settings['onEvent
 }
 
 function fromText(name: string, text: string): unknown {
-  if (name === 'transport') return text;
+  if (name === 'transport' || name === 'polling') return text;
   if (name === 'strict') return text === 'true' ? true : text === 'false' ? false : text;
   return text === '' ? Number.NaN : Number(text);
 }
@@ -223,13 +222,13 @@ function check(o: Readonly<Record<string, unknown>>, servers: readonly string[])
     tls: tls === undefined || tls === false ? undefined : trustSource(tls === true ? {} : tls),
     transport,
     strict,
-    timeoutMs: o.timeoutMs === undefined ? 5000 : checkTimeout(o.timeoutMs),
+    timeoutMs: integer('timeoutMs', o.timeoutMs, 1, 2 ** 31 - 1, 5000),
     unavailableAfterMs:
       o.unavailableAfterMs === Number.POSITIVE_INFINITY
         ? o.unavailableAfterMs
         : integer('unavailableAfterMs', o.unavailableAfterMs, 1, 2 ** 31 - 1, 3000),
     connectTimeoutMs: integer('connectTimeoutMs', o.connectTimeoutMs, 1, 2 ** 31 - 1, 10_000),
-    namespace: o.namespace === undefined ? 0 : checkNamespace(o.namespace),
+    namespace: integer('namespace', o.namespace, 0, 65_535, 0),
     maxOutstanding: integer('maxOutstanding', o.maxOutstanding, 1, 65_536, 4096),
     maxQueued: integer('maxQueued', o.maxQueued, 0, 2 ** 31 - 1, 1 << 20),
     polling,

@@ -1,8 +1,18 @@
 import test from 'ava';
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import fs, {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { privateTemporaryDirectory } from './private-directory.js';
+import { makeDirectory, privateTemporaryDirectory } from './private-directory.js';
 
 const uid = process.getuid?.() ?? 0;
 const parent = mkdtempSync(join(tmpdir(), 'farkv-private-'));
@@ -48,4 +58,29 @@ test.serial('what others may read, or is no directory, is refused', (t) => {
   mkdirSync(path, { mode: 0o700 });
   chownSync(path, 1, 1);
   t.throws(() => privateTemporaryDirectory(), refused);
+});
+
+test.serial('the name of each directory that is made is on the disk when it has been made', (t) => {
+  const names = new Map<number, string>();
+  const synced: string[] = [];
+  const { openSync, fsyncSync } = fs;
+  fs.openSync = (path, ...how) => {
+    const fd = openSync(path, ...how);
+    names.set(fd, String(path));
+    return fd;
+  };
+  fs.fsyncSync = (fd) => {
+    fsyncSync(fd);
+    synced.push(names.get(fd) ?? '');
+  };
+  syncBuiltinESMExports();
+  t.teardown(() => {
+    Object.assign(fs, { openSync, fsyncSync });
+    syncBuiltinESMExports();
+  });
+  makeDirectory(join(parent, 'a', 'b', 'c'));
+  t.deepEqual(synced, [parent, join(parent, 'a'), join(parent, 'a', 'b')]);
+  t.is(statSync(join(parent, 'a', 'b', 'c')).mode & 0o777, 0o700);
+  makeDirectory(join(parent, 'a', 'b', 'c'));
+  t.is(synced.length, 3, 'what is there already is left alone');
 });

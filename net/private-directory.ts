@@ -3,6 +3,7 @@ import { existsSync, lstatSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { FarkvError } from '../core/errors.js';
+import { syncDirectory } from './sync-directory.js';
 
 /**
  * Where temporary directories and sockets of this user lie; made private, and refused when somebody else made it. All
@@ -12,7 +13,7 @@ import { FarkvError } from '../core/errors.js';
 export function privateTemporaryDirectory(): string {
   const uid = process.getuid?.() ?? 0;
   const path = join(tmpdir(), `farkv-${uid}`);
-  makeDirectory(path);
+  make(path, () => undefined);
   const s = lstatSync(path); // mutation: hostile/link-of-another
   // mutation: hostile/open-temporary-directory
   if (!s.isDirectory() || s.uid !== uid || (s.mode & 0o077) !== 0)
@@ -24,16 +25,25 @@ export function privateTemporaryDirectory(): string {
 }
 
 /**
- * With its parents. Not mkdirSync's `recursive`: where a file system answers ENOENT although the parent is there, as
- * /proc does, that tries for ever (Node.js 20).
+ * Makes a directory and its parents. Their names are on the disk when the call returns: what is written into the
+ * directory would be lost with its name.
  */
 export function makeDirectory(path: string): void {
+  make(path, syncDirectory);
+}
+
+/**
+ * Calls `made` with the parent of each new directory. Not mkdirSync's `recursive`: where a file system answers ENOENT
+ * although the parent is there, as /proc does, that tries for ever (Node.js 20).
+ */
+function make(path: string, made: (parent: string) => void): void {
   if (existsSync(path)) return;
-  if (!existsSync(dirname(path))) makeDirectory(dirname(path));
+  if (!existsSync(dirname(path))) make(dirname(path), made);
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (cause) {
     // Another process may have made it meanwhile.
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause;
   }
+  made(dirname(path)); // mutation: storage/directory-unsynced
 }

@@ -21,9 +21,10 @@ import { checkAddresses, memberId, MEMBERS_MAX, raftNumber } from '../core/metad
 import { raftIdOf } from '../core/metadata/placement.js';
 import { boolean, hex128, hex64, list, literal, maybe, record, uint, type Check } from '../core/protocol/check.js';
 import { makeDirectory, privateTemporaryDirectory } from '../net/private-directory.js';
+import { syncDirectory } from '../net/sync-directory.js';
 import { openRegular, readRegular } from '../net/regular-file.js';
 import type { Peer } from './config/settings.js';
-import { ownFile, syncDirectory } from './own-file.js';
+import { ownFile } from './own-file.js';
 import { needingRoom } from './raft-storage/disk.js';
 
 /** A server as others find it. */

@@ -5,7 +5,7 @@
  */
 import { closeSync, existsSync, fsyncSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { syncDirectory } from './own-file.js';
+import { syncDirectory } from '../net/sync-directory.js';
 
 export class EarlyMark {
   /** An earlier run did not end in order. */

@@ -22,7 +22,7 @@ import type { DataDirectory } from './data-directory.js';
 import { EarlyMark } from './early-mark.js';
 import { describeError, type Log } from './log.js';
 import type { Outcome } from './metadata/proposer.js';
-import { syncDirectory } from './own-file.js';
+import { syncDirectory } from '../net/sync-directory.js';
 import { ValuesWatch } from './values-watch.js';
 
 const PROGRESS_MS = 250;

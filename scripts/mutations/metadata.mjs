@@ -1,9 +1,10 @@
 /** What must not be missing from core/metadata and from what the leader does, each with the test that notices. */
-import { drop, instead, never, without } from './checks/operators.mjs';
+import { always, drop, instead, never, without } from './checks/operators.mjs';
 import { rows } from './checks/rows.mjs';
 
 const moves = (title) => ({ test: 'core/metadata/moves.test.ts', title });
 const format = (title) => ({ test: 'core/metadata/format.test.ts', title });
+const duties = (title) => ({ test: 'server/metadata/leader-duties.test.ts', title });
 const leases = (title) => ({ test: 'test/metadata/leases.test.ts', title });
 
 export const mutations = rows('metadata', {
@@ -29,6 +30,11 @@ export const mutations = rows('metadata', {
     drop(),
     { test: 'core/metadata/voter-policy.test.ts', title: 'a vote moves only while most voters live and have the log' },
   ],
+  'vote-of-the-unheard': [
+    without('p.state'),
+    duties('a learner that has never answered gets no vote, however short the log; one that answers does'),
+  ],
+  'dead-learner-votes': [always(), duties('votes move only while the learners that get them answer')],
   'silence-unconfirmed': [
     instead('asked(id, nowMs());', 'asked(id, nowMs()); this.current?.leases.confirmed(nowMs());'),
     leases(

@@ -1,4 +1,4 @@
-/** What must not be missing from server/raft-storage, each with the test that notices. */
+/** What must not be missing from server/raft-storage, and below its directory, each with the test that notices. */
 import { drop, without } from './checks/operators.mjs';
 import { rows } from './checks/rows.mjs';
 
@@ -13,6 +13,13 @@ export const mutations = rows('storage', {
   'entries-unsynced': [drop(), CRASH],
   'segment-name-unsynced': [drop(), CRASH],
   'snapshot-unsynced': [drop(), CRASH],
+  'directory-unsynced': [
+    drop(),
+    {
+      test: 'net/private-directory.test.ts',
+      title: 'the name of each directory that is made is on the disk when it has been made',
+    },
+  ],
   'torn-record': [
     drop(),
     storage('a last write that a crash cut short is cut off, with a notice, at every length that it can have'),

@@ -336,10 +336,8 @@ export class LeaderDuties {
     return this.#options.replaceVoterMs ?? Infinity;
   }
 
-  /** Servers whose logs are about as long as the leader's, which is this one. */
   #caughtUp(state: MetadataState): Set<string> {
-    const { progress, lastIndex, id } = this.#options.driver.status();
-    const near = new Set(progress.filter((p) => p.active && p.match + CAUGHT_UP >= lastIndex).map((p) => p.id)).add(id);
+    const near = nearTo(this.#options.driver.status());
     return new Set(state.servers.filter((s) => near.has(s.raftId)).map((s) => s.id));
   }
 
@@ -348,7 +346,7 @@ export class LeaderDuties {
     const { driver, log } = this.#options;
     if (!driver.leads || driver.state.clusterId === '') return;
     const status = driver.status();
-    const changes = status.configCommitted ? changesTo(driver.state, status.config) : [];
+    const changes = status.configCommitted ? changesTo(driver.state, status.config, nearTo(status)) : [];
     if (changes.length === 0) return;
     const refusal = driver.proposeChange({ changes });
     if (refusal === undefined) {
@@ -371,21 +369,42 @@ function takenHow({ shards }: ShardsTaken): string {
     : `${kept} of them with their copies there${kept < shards.length ? ', the others empty' : ''}`;
 }
 
-/** What is to be changed so that `config` has the voters and learners of the metadata. */
-export function changesTo(state: MetadataState, config: RaftStatus['config']): MemberChange[] {
+/**
+ * Members whose logs are about as long as the leader's, which is among them. A member in `replicate` has accepted an
+ * append in this term. Until then the leader counts it as active and knows nothing of its log (core/raft): while the
+ * log is short, a learner that never answered would be as near as all others.
+ */
+export function nearTo({ progress, lastIndex, id }: Pick<RaftStatus, 'progress' | 'lastIndex' | 'id'>): Set<number> {
+  const answered = progress.filter((p) => p.active && p.state === 'replicate'); // mutation: metadata/vote-of-the-unheard
+  return new Set(answered.filter((p) => p.match + CAUGHT_UP >= lastIndex).map((p) => p.id)).add(id);
+}
+
+/**
+ * Changes that give `config` the voters and learners of the metadata. Votes move together, and only while each learner
+ * that gets one is in `near`: it may have died since the metadata gave it the vote, and a joint configuration that needs
+ * the votes of dead members is never left again.
+ */
+export function changesTo(
+  state: MetadataState,
+  config: RaftStatus['config'],
+  near: ReadonlySet<number>,
+): MemberChange[] {
   if (config.outgoing.length > 0) return [];
   const wanted = new Map(
     state.servers
       .filter((s) => s.raftId !== 0)
       .map((s) => [s.raftId, state.voters.includes(s.id) ? ('voter' as const) : ('learner' as const)]),
   );
+  // A server that comes is a learner first: an empty voter could stop the group.
+  const known = (id: number): boolean => config.voters.includes(id) || config.learners.includes(id);
   const changes: MemberChange[] = [];
-  for (const [id, kind] of wanted) {
-    const list = kind === 'voter' ? config.voters : config.learners;
-    // A server that comes is a learner first: an empty voter could stop the group.
-    if (!list.includes(id))
-      changes.push({ kind: kind === 'voter' && !config.learners.includes(id) ? 'learner' : kind, id });
-  }
+  for (const id of wanted.keys()) if (!known(id)) changes.push({ kind: 'learner', id });
+  const moved = [...wanted].filter(
+    ([id, kind]) => known(id) && !(kind === 'voter' ? config.voters : config.learners).includes(id),
+  );
+  // mutation: metadata/dead-learner-votes
+  if (moved.every(([id, kind]) => kind === 'learner' || near.has(id)))
+    changes.push(...moved.map(([id, kind]) => ({ kind, id })));
   for (const id of [...config.voters, ...config.learners]) if (!wanted.has(id)) changes.push({ kind: 'remove', id });
   return changes;
 }

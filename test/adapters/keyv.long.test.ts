@@ -65,6 +65,19 @@ test('an adapter under Keyvs of two namespaces clears for neither, and lists for
   t.deepEqual(await keysOf(kv), ['keyv:b:1']);
 });
 
+test('a namespace that is null is none', async (t) => {
+  const kv = server().space();
+  const adapter = new KeyvFarkv(kv);
+  adapter.namespace = null as unknown as undefined;
+  t.is(adapter.namespace, undefined);
+  await adapter.set('a', 'x');
+  const names: unknown[] = [];
+  for await (const [name] of adapter.iterator(null as unknown as undefined)) names.push(name);
+  t.deepEqual(names, ['a']);
+  await adapter.clear();
+  t.deepEqual(await keysOf(kv), []);
+});
+
 test('without prefixes of Keyv, the empty namespace has what is cleared and listed', async (t) => {
   const kv = server().space();
   const options = { useKeyPrefix: false, throwOnErrors: true };

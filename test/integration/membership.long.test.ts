@@ -1,6 +1,7 @@
 /** Servers come and go, with real processes and the commands that an operator has. */
 import test from 'ava';
 import { rm } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { Cluster, farkv, succeeds } from '../support/cluster.js';
 import { QUICK } from '../support/owners.js';
 import { served, statusOf, statusWhen, whole } from '../support/status.js';
@@ -62,6 +63,34 @@ test.serial('one server becomes three voters and a follower, and the first can g
   await s3.start();
   await statusWhen(s3.address, whole);
   t.regex(await succeeds(t, cluster, 'member', 'list'), /s4 +voter/);
+});
+
+test.serial('servers that join and cannot be reached get no vote and stop nobody, and others vote', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1, shards: 1, args: ARGS });
+  const s1 = cluster.server(0);
+  // Nobody listens at that address.
+  const wrong = ['--advertise', '127.0.0.250'];
+  const lost = [await cluster.joiner('s2', [...ARGS, ...wrong]), await cluster.joiner('s3', [...ARGS, ...wrong])];
+  for (const server of lost) server.launch();
+  const learners = { s1: 'voter', s2: 'learner', s3: 'learner' };
+  await statusWhen(s1.address, (s) => isDeepStrictEqual(roles(s), learners));
+  // A change that needs the leader, and one that needs it after a start.
+  const at = ['--connect', s1.address] as const;
+  const added = await farkv(['member', 'add', 's4', ...at]);
+  t.is(added.code, 0, added.stderr);
+  await s1.kill();
+  await s1.start();
+  t.deepEqual(roles(await statusOf(s1.address)), { ...learners, s4: 'announced' });
+  for (const server of lost) {
+    await server.kill();
+    const removed = await farkv(['member', 'remove', server.id, ...at]);
+    t.is(removed.code, 0, removed.stderr);
+  }
+  const others = [await cluster.joiner('s5', ARGS), await cluster.joiner('s6', ARGS)];
+  for (const server of others) server.args = server.args.with(server.args.indexOf('--join') + 1, s1.peer);
+  await Promise.all(others.map((server) => server.start()));
+  const voters = { s1: 'voter', s4: 'announced', s5: 'voter', s6: 'voter' };
+  await statusWhen(s1.address, (s) => isDeepStrictEqual(roles(s), voters));
 });
 
 test.serial(

@@ -41,6 +41,8 @@ test('connect says what is wrong', async (t) => {
   await kv.close();
   const two = connect as (servers: string, options: object) => Promise<unknown>;
   await t.throwsAsync(two('127.0.0.1:1', { codec: 'msgpack' }), { code: 'ERR_ARGUMENT', message: /one argument/ });
+  for (const codec of ['json', 5, null, { id: 16, name: 'x' }])
+    await t.throwsAsync(connect({ servers: '127.0.0.1:1', codec } as never), { code: 'ERR_CONFIG', message: /codec/ });
   await t.throwsAsync(connect({ servers: '127.0.0.1:1', connectTimeoutMs: 300 }), {
     code: 'ERR_DISCONNECTED',
     message: /no server listens there .*ECONNREFUSED/,

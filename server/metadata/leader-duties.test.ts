@@ -1,0 +1,162 @@
+import test, { type ExecutionContext } from 'ava';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Command, ServerAdd } from '../../core/metadata/commands.js';
+import { GrantedLeases } from '../../core/metadata/owner-leases.js';
+import { raftIdOf } from '../../core/metadata/placement.js';
+import { bootstrapState } from '../../core/raft/index.js';
+import { MemoryStorage, quiet } from '../../test/support/driver-group.js';
+import { bootstrapOf, hexOf, joinOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
+import { MetadataDriver } from './driver.js';
+import { changesTo, LeaderDuties, nearTo } from './leader-duties.js';
+import { Proposer } from './proposer.js';
+
+const [S1, S2, S3, S4] = ['s1', 's2', 's3', 's4'].map(raftIdOf) as [number, number, number, number];
+
+const comes = (id: string): ServerAdd => ({
+  t: 'server-add',
+  id,
+  raftId: raftIdOf(id),
+  instance: hexOf(raftIdOf(id)),
+  control: [],
+});
+
+/**
+ * The leader of a cluster of its own; what it sends to others is lost, and the test answers for them. It checks every
+ * `electionMs` whom it has heard.
+ */
+async function alone(t: ExecutionContext, electionMs: number) {
+  const driver = new MetadataDriver({
+    storage: new MemoryStorage(),
+    raftId: S1,
+    restored: bootstrapState([S1]),
+    incarnation: 1,
+    random: Math.random,
+    tickMs: 5,
+    electionMs,
+    log: quiet,
+    send: () => undefined,
+    fatal: (error) => t.fail(error.message),
+  });
+  const proposer = new Proposer({
+    proposer: hexOf(1),
+    retryMs: 50,
+    formatVersion: () => driver.state.formatVersion,
+    submit: (bytes) => (driver.propose(bytes) === undefined ? Promise.resolve() : Promise.reject(new Error('not yet'))),
+  });
+  const given: Command[] = [];
+  const leases = new GrantedLeases(LEASE, 0);
+  const duties = new LeaderDuties({
+    made: { shards: 1, voters: ['s1'], votersMax: 3, ownerLease: LEASE },
+    assignAfterMs: 60_000,
+    log: quiet,
+    driver,
+    listen: () => new Promise(() => undefined),
+    grantor: () => ({ term: driver.term, leases, knows: new Map() }),
+    nowMs: () => 0,
+    proposeInTerm: () => Promise.reject(new Error('no shard changes its owner')),
+    propose: (command, ms) => {
+      given.push(command);
+      return proposer.propose(command, ms);
+    },
+    randomHex: (n) => 'ab'.repeat(n),
+  });
+  driver.onApplied((applied) => proposer.applied(applied));
+  driver.onState(() => duties.look());
+  driver.onConfig(() => duties.look());
+  driver.onLeader(() => duties.look());
+  driver.start();
+  t.teardown(() => {
+    duties.close();
+    proposer.close();
+    driver.stop();
+  });
+  const until = async (condition: () => boolean): Promise<void> => {
+    while (!condition()) await turn();
+  };
+  await until(() => driver.leads);
+  await proposer.propose(bootstrapOf(1, ['s1']), 5000);
+  await proposer.propose(joinOf('s1', 1), 5000);
+  /** The member has the whole log. */
+  const accepts = (from: number): void => {
+    const { term, lastIndex } = driver.status();
+    driver.receive(from, { type: 'append-accept', from, to: S1, term, index: lastIndex });
+  };
+  const isActive = (id: number): boolean => driver.status().progress.some((p) => p.id === id && p.active);
+  return { driver, proposer, duties, given, until, accepts, isActive };
+}
+
+test('a learner that has never answered gets no vote, however short the log; one that answers does', async (t) => {
+  const { driver, proposer, duties, given, until, accepts, isActive } = await alone(t, 600_000);
+  await proposer.propose(comes('s2'), 5000);
+  await proposer.propose(comes('s3'), 5000);
+  const votes = (): boolean => given.some((command) => command.t === 'voters-set');
+  await until(() => votes() || (driver.status().config.learners.length === 2 && driver.status().configCommitted));
+  t.false(votes());
+  t.true(isActive(S2) && isActive(S3), 'as long as the leader has not checked');
+  t.true(driver.status().lastIndex < 64);
+  duties.look();
+  // Ends behind whatever the leader proposed before.
+  await proposer.propose({ t: 'no-op' }, 5000);
+  duties.look();
+  t.false(votes());
+  t.deepEqual(driver.state.voters, ['s1']);
+  for (const id of [S2, S3]) accepts(id);
+  duties.look();
+  await until(() => driver.state.voters.length === 3);
+  t.deepEqual(driver.state.voters, ['s1', 's2', 's3']);
+  await until(() => driver.status().config.voters.length === 3);
+});
+
+test('learners that die after the metadata gave them votes do not stop the leader, and vote when they are back', async (t) => {
+  const { driver, proposer, duties, until, accepts, isActive } = await alone(t, 50);
+  await proposer.propose(comes('s2'), 5000);
+  await proposer.propose(comes('s3'), 5000);
+  await until(() => driver.status().config.learners.length === 2 && driver.status().configCommitted);
+  for (const id of [S2, S3]) accepts(id);
+  await until(() => !isActive(S2) && !isActive(S3));
+  await proposer.propose({ t: 'voters-set', voters: ['s1', 's2', 's3'] }, 5000);
+  duties.look();
+  await proposer.propose({ t: 'no-op' }, 5000);
+  t.deepEqual(driver.status().config.voters, [S1]);
+  accepts(S2);
+  duties.look();
+  t.deepEqual(driver.status().config.voters, [S1], 'both or none: two voters survive less than one');
+  for (const id of [S2, S3]) accepts(id);
+  duties.look();
+  await until(() => driver.status().config.voters.length === 3);
+});
+
+test('votes move only while the learners that get them answer', (t) => {
+  const log = MetadataLog.cluster(1, ['s1', 's2', 's3']).do(comes('s4'));
+  const config = { voters: [S1, S2, S3], outgoing: [], learners: [S4] };
+  t.deepEqual(changesTo(log.state, { ...config, learners: [] }, new Set([S1])), [{ kind: 'learner', id: S4 }]);
+  t.deepEqual(changesTo(log.state, config, new Set([S1])), []);
+  log.do({ t: 'voters-set', voters: ['s1', 's2', 's4'] });
+  t.deepEqual(changesTo(log.state, config, new Set([S1, S2])), [], 'the vote of s3 stays where it is');
+  t.deepEqual(changesTo(log.state, config, new Set([S1, S4])), [
+    { kind: 'learner', id: S3 },
+    { kind: 'voter', id: S4 },
+  ]);
+  t.deepEqual(changesTo(log.state, { ...config, outgoing: [S1] }, new Set([S1, S4])), []);
+  // The server that was to vote is removed: nothing waits for it.
+  log.do({ t: 'server-remove', id: 's4', raftId: S4 });
+  t.deepEqual(changesTo(log.state, config, new Set([S1])), [
+    { kind: 'learner', id: S3 },
+    { kind: 'remove', id: S4 },
+  ]);
+});
+
+test('a member is near when it has answered in this term, lately, and lacks few entries', (t) => {
+  const progress = (
+    [
+      [1, 'replicate', 100, true],
+      [2, 'probe', 90, true],
+      [3, 'snapshot', 90, true],
+      [4, 'replicate', 36, true],
+      [5, 'replicate', 35, true],
+      [6, 'replicate', 100, false],
+    ] as const
+  ).map(([id, state, match, active]) => ({ id, state, match, active }));
+  t.deepEqual([...nearTo({ progress, lastIndex: 100, id: 1 })].sort(), [1, 4]);
+  t.deepEqual([...nearTo({ progress: [], lastIndex: 100, id: 1 })], [1]);
+});

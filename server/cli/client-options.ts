@@ -55,6 +55,8 @@ function transportOf(text: string | undefined): TransportChoice {
 
 /** As text, and read by `integerOf`: yargs would take an empty word, as of a variable that is not set, for 0. */
 export const INTEGER_OPTION = { type: 'string', requiresArg: true } as const;
+export const integerOption = (byDefault: number) =>
+  ({ ...INTEGER_OPTION, default: String(byDefault), defaultDescription: String(byDefault) }) as const;
 
 export function clientOptions<T>(y: Argv<T>): Argv<T & ClientArguments> {
   return y.options({
@@ -95,7 +97,7 @@ export function clientOptions<T>(y: Argv<T>): Argv<T & ClientArguments> {
       default: 'auto' as const,
       describe: 'Look for answers before sleeping: auto, as long as that helps',
     },
-    namespace: { ...INTEGER_OPTION, alias: 'n', default: '0', describe: 'Namespace, 0 to 65535' },
+    namespace: { ...integerOption(0), alias: 'n', describe: 'Namespace, 0 to 65535' },
     timeout: {
       type: 'string',
       requiresArg: true,

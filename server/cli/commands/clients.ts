@@ -5,7 +5,7 @@ import { visibleJson } from '../../../core/visible-text.js';
 import { checkClientPage, type ClientEntry } from '../../control/client-list.js';
 import type { ClusterStatus } from '../../status.js';
 import type { CliCommand } from '../command.js';
-import { INTEGER_OPTION, integerOf } from '../client-options.js';
+import { integerOf, integerOption } from '../client-options.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type Connection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
@@ -96,11 +96,7 @@ const command: CliCommand<ClientsArguments> = {
   builder: (y): Argv<ClientsArguments> =>
     connectionOptions(y)
       .option('tenant', { type: 'string', describe: "Clients of this tenant; '' is the default one" })
-      .option('limit', {
-        ...INTEGER_OPTION,
-        default: String(LIMIT.usual),
-        describe: `List at most so many, up to ${LIMIT.most}`,
-      })
+      .option('limit', { ...integerOption(LIMIT.usual), describe: `List at most so many, up to ${LIMIT.most}` })
       .option('json', {
         type: 'boolean',
         default: false,

@@ -46,7 +46,8 @@ const command: CliCommand<ExportArguments> = {
         ...INTEGER_OPTION,
         alias: 'n',
         default: undefined,
-        describe: 'Only this namespace, 0 to 65535. Default: all',
+        defaultDescription: 'all',
+        describe: 'Only this namespace, 0 to 65535',
       })
       .example('$0 export all.jsonl', 'every namespace of the tenant')
       .example('$0 export - -n 7 | gzip > seven.jsonl.gz', 'one namespace')

@@ -6,8 +6,8 @@ import { isLoopback } from '../../config/units.js';
 import type { CliCommand } from '../command.js';
 import {
   clientOptions,
-  INTEGER_OPTION,
   integerOf,
+  integerOption,
   namespaceOf,
   withClient,
   type ClientArguments,
@@ -71,8 +71,7 @@ const gateway: CliCommand<GatewayArguments> = {
         describe: 'Allow listening beyond loopback: there are no passwords and no TLS',
       })
       .option('max-connections', {
-        ...INTEGER_OPTION,
-        default: '10000',
+        ...integerOption(10_000),
         describe: 'Redis clients at once, 1 to 1000000, at most the open files allowed less 64; more are refused',
       })
       .example('$0 gateway', 'redis-cli and every Redis client can connect to 127.0.0.1:6379')

@@ -5,8 +5,8 @@ import type { CliCommand } from '../command.js';
 import {
   clientOptions,
   durationOf,
-  INTEGER_OPTION,
   integerOf,
+  integerOption,
   withClient,
   type ClientArguments,
 } from '../client-options.js';
@@ -81,7 +81,7 @@ const put: CliCommand<PutArguments> = {
         requiresArg: true,
         describe: 'The entry expires after this: 500ms, 60s, 10m, 24h',
       })
-      .option('flags', { ...INTEGER_OPTION, default: '0', describe: '32 bits stored with the value' })
+      .option('flags', { ...integerOption(0), describe: '32 bits stored with the value' })
       .example('$0 put greeting hello', 'a value on the command line')
       .example('$0 put picture --file picture.png --ttl 24h', 'a file, for a day')
       .example('date | $0 put now', 'standard input, with its line feed')

@@ -15,6 +15,7 @@ import type { CertificateRole } from '../../core/role-name.js';
 import { fileReason, PEM_BYTES_MAX, readRegular } from '../../net/regular-file.js';
 import type { Trust } from '../../net/tls.js';
 import { checkPrivate, readSecretFile } from '../config/secret-file.js';
+import { integer, text, within } from '../config/option-values.js';
 import { certificateFiles } from '../config/secrets-directory.js';
 import { parseDuration } from '../config/units.js';
 import { printError } from './output.js';
@@ -31,7 +32,7 @@ export interface ClientArguments {
   readonly transport: TransportChoice;
   readonly strict: boolean;
   readonly polling: Polling;
-  readonly namespace: number;
+  readonly namespace: string;
   readonly timeout: string;
   readonly verbose: boolean;
 }
@@ -51,6 +52,11 @@ function transportOf(text: string | undefined): TransportChoice {
     );
   return found;
 }
+
+/** As text, and read by `integerOf`: yargs would take an empty word, as of a variable that is not set, for 0. */
+export const INTEGER_OPTION = { type: 'string', requiresArg: true } as const;
+export const integerOption = (byDefault: number) =>
+  ({ ...INTEGER_OPTION, default: String(byDefault), defaultDescription: String(byDefault) }) as const;
 
 export function clientOptions<T>(y: Argv<T>): Argv<T & ClientArguments> {
   return y.options({
@@ -91,7 +97,7 @@ export function clientOptions<T>(y: Argv<T>): Argv<T & ClientArguments> {
       default: 'auto' as const,
       describe: 'Look for answers before sleeping: auto, as long as that helps',
     },
-    namespace: { alias: 'n', type: 'number', requiresArg: true, default: 0, describe: 'Namespace, 0 to 65535' },
+    namespace: { ...integerOption(0), alias: 'n', describe: 'Namespace, 0 to 65535' },
     timeout: {
       type: 'string',
       requiresArg: true,
@@ -169,6 +175,17 @@ export function trustOf(
   return { ...(caFile === undefined ? {} : { caFile }), ...shown };
 }
 
+/** Throws ERR_CONFIG. */
+export function integerOf(name: string, given: string, least: number, most: number): number {
+  try {
+    return within(least, most, (value) => integer(text(value)))(given);
+  } catch (cause) {
+    throw new FarkvError('ERR_CONFIG', `--${name}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+export const namespaceOf = (given: string): number => integerOf('namespace', given, 0, 65_535);
+
 export function durationOf(name: string, text: string): number {
   try {
     return parseDuration(text);
@@ -199,6 +216,7 @@ export async function connectWith(
   const tls = trustOf(args, ['writer', 'reader']);
   const token = tokenOf(args);
   const timeoutMs = timeoutOf(args);
+  const namespace = namespaceOf(args.namespace);
   const options: ConnectOptions = {
     servers: args.connect,
     ...(token === undefined ? {} : { token }),
@@ -206,7 +224,7 @@ export async function connectWith(
     ...(args.transport === 'auto' ? {} : { transport: args.transport }),
     ...(args.strict ? { strict: true } : {}),
     ...(args.polling === 'auto' ? {} : { polling: args.polling }),
-    ...(args.namespace === 0 ? {} : { namespace: args.namespace }),
+    ...(namespace === 0 ? {} : { namespace }),
     timeoutMs,
     connectTimeoutMs: timeoutMs,
     ...more,

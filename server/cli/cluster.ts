@@ -28,8 +28,8 @@ export class ClusterConnection {
   }
 
   /**
-   * Looks until the condition holds, and says what is in the way when that is something new. ERR_TIMEOUT, with what is
-   * in the way, when it does not within the time.
+   * Looks until the condition holds, and says what is in the way when that is something new. ERR_ABORTED, with what is
+   * in the way, when it does not within the time: the servers answer, so it is no ERR_TIMEOUT.
    */
   async until(
     condition: (status: ClusterStatus) => boolean,
@@ -45,7 +45,7 @@ export class ClusterConnection {
       const lines = inTheWay(status);
       if (performance.now() > deadline)
         throw new FarkvError(
-          'ERR_TIMEOUT',
+          'ERR_ABORTED',
           [
             `${what} did not happen within ${waitMs} ms; it goes on, and farkv status shows how far it is`,
             ...lines,

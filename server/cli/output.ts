@@ -27,9 +27,10 @@ export function isStandardInput(given: string): boolean {
   return given === STANDARD || given === '/dev/stdin';
 }
 
-/** What a positional argument names: yargs gives a lone dash as nothing. */
+/** What a positional argument names. Throws ERR_CONFIG for no name, as of a variable that is not set. */
 export function namedFile(given: string): string {
-  return given === '' || isStandardInput(given) ? STANDARD : given;
+  if (given === '') throw new FarkvError('ERR_CONFIG', 'the name of the file is empty; - is standard input or output');
+  return isStandardInput(given) ? STANDARD : given;
 }
 
 /** Output that a file, or standard output, did not take. */

@@ -56,7 +56,7 @@ class Stage implements Cluster {
       const status = await this.status();
       if (condition(status)) return status;
     }
-    throw new FarkvError('ERR_TIMEOUT', what);
+    throw new FarkvError('ERR_ABORTED', what);
   }
 
   /** The first move under way ends. */

@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
-import yargs from 'yargs';
+import yargs, { type Argv } from 'yargs';
 import { FarkvError } from '../../core/errors.js';
 import { visible } from '../../core/visible-text.js';
 import { PACKAGE_VERSION } from '../version.js';
@@ -14,7 +14,9 @@ import { unknownName } from '../../core/nearest.js';
 import type { CliCommand } from './command.js';
 import { allCommands, commandNamed, COMMANDS } from './command-list.js';
 import { EXIT, EXIT_CODES_HELP, exitCodeOf, hintFor } from './exit-codes.js';
+import { definitionOf } from './manual/definition.js';
 import { printError, watchOutput, WriteFailure } from './output.js';
+import { prepareWords, type PreparedWords } from './words.js';
 
 /** The words that a wrong option may have been meant for: what the chosen command declares. */
 interface ParserOptions {
@@ -100,21 +102,35 @@ function checkWords(args: readonly string[]): void {
   );
 }
 
-/** Runs one command line; the exit code is in process.exitCode when the promise is settled. */
-export async function main(args: readonly string[]): Promise<void> {
-  const at = args.findIndex((word) => !word.startsWith('-'));
-  const name = at < 0 ? undefined : args[at];
-  const load = name === undefined ? undefined : commandNamed(name);
-  const asksForHelp = args.some((word) => word === '--help' || word === '-h');
-  const serves = (name === 'server' || name === 'gateway') && !asksForHelp;
-  watchOutput(load === undefined ? 'farkv' : `farkv ${name ?? ''}`, serves);
-  const one = await load?.();
-  const commands = one === undefined ? await allCommands() : [one];
-  const action = args.slice(at + 1).find((word) => one?.actions !== undefined && Object.hasOwn(one.actions, word));
-  const words =
-    one?.prepareArgs === undefined ? [...args] : [...args.slice(0, at + 1), ...one.prepareArgs(args.slice(at + 1))];
+/** What was typed, by the first word that is no option. */
+interface Typed {
+  readonly args: readonly string[];
+  /** Of the command's name in `args`; -1: there is none. */
+  readonly at: number;
+  readonly name: string | undefined;
+  /** undefined: no command has this name. */
+  readonly command: CliCommand<object> | undefined;
+  readonly action: string | undefined;
+}
 
-  const parser = yargs(words)
+/** Throws ERR_CONFIG. */
+function prepared({ args, at, command, action }: Typed): PreparedWords {
+  if (command === undefined) return prepareWords(args, [], false);
+  const behind = args.slice(at + 1);
+  const words = [...args.slice(0, at + 1), ...(command.prepareArgs?.(behind) ?? behind)];
+  const definition = definitionOf(command);
+  const all = [definition, ...definition.actions];
+  const flags = all.flatMap(({ options }) => options).filter(({ isFlag }) => isFlag);
+  const chosen = all.find(({ name }) => name === action) ?? definition;
+  return prepareWords(words, flags, chosen.positionals.length > 0);
+}
+
+function parserOf(
+  { words, asksForHelp, restored }: PreparedWords,
+  { args, at, command, action }: Typed,
+  commands: readonly CliCommand<object>[],
+): Argv {
+  const parser = yargs([...words])
     .scriptName('farkv')
     .usage('$0 COMMAND [OPTIONS]\n\nA distributed key-value store whose GETs are one-sided READs.')
     .version(PACKAGE_VERSION)
@@ -126,47 +142,55 @@ export async function main(args: readonly string[]): Promise<void> {
     })
     .demandCommand(1, 'A command is needed.')
     .strictCommands()
+    .middleware((argv) => void Object.assign(argv, restored(argv)), true)
     .example('$0 server --data-dir /var/lib/farkv', 'one server on 127.0.0.1:7400')
     .example('$0 put greeting hello && $0 get greeting', 'write and read a key')
     .example('$0 status', 'members, leader, shards, memory')
     .epilogue(EXIT_CODES_HELP)
     // Of each command that runs yargs makes the help, too, for nobody: unwrapped that takes a tenth of the time.
-    .wrap(one !== undefined && !asksForHelp ? null : process.stdout.isTTY ? Math.min(process.stdout.columns, 140) : 120)
+    .wrap(
+      command !== undefined && !asksForHelp ? null : process.stdout.isTTY ? Math.min(process.stdout.columns, 140) : 120,
+    )
     .exitProcess(false)
     // A message alone is yargs' own: what was typed is wrong.
     .fail((message, error: Error | undefined) => {
-      throw (
-        error ??
-        new FarkvError(
-          'ERR_CONFIG',
-          usageMessage(
-            message,
-            one,
-            action,
-            args.slice(at + 1).find((word) => !word.startsWith('-')),
-          ),
-        )
-      );
+      const word = args.slice(at + 1).find((one) => !one.startsWith('-'));
+      throw error ?? new FarkvError('ERR_CONFIG', usageMessage(message, command, action, word));
     });
-  for (const command of commands) parser.command(command);
-  if (one?.ownOptions !== true)
+  for (const one of commands) parser.command(one);
+  if (command?.ownOptions !== true)
     parser.check((argv, options) => checkNames(argv, options as unknown as ParserOptions), true);
+  return parser;
+}
+
+/** Runs one command line; the exit code is in process.exitCode when the promise is settled. */
+export async function main(args: readonly string[]): Promise<void> {
+  const at = args.findIndex((word) => !word.startsWith('-'));
+  const name = at < 0 ? undefined : args[at];
+  const command = await (name === undefined ? undefined : commandNamed(name)?.());
+  const commands = command === undefined ? await allCommands() : [command];
+  const action = args
+    .slice(at + 1)
+    .find((word) => command?.actions !== undefined && Object.hasOwn(command.actions, word));
+  const typed: Typed = { args, at, name, command, action };
+  const program = command === undefined ? 'farkv' : `farkv ${name ?? ''}`;
+  watchOutput(program, false);
   try {
+    const ready = prepared(typed);
+    if ((name === 'server' || name === 'gateway') && !ready.asksForHelp) watchOutput(program, true);
     checkWords(args);
     checkEnvironment(process.env);
     if (name === undefined) checkAlone(args);
-    await parser.parseAsync();
+    await parserOf(ready, typed, commands).parseAsync();
   } catch (error) {
     const code = error instanceof WriteFailure ? EXIT.output : exitCodeOf(error);
-    printError(
-      `farkv${one === undefined ? '' : ` ${name ?? ''}`}: ${visible(error instanceof Error ? error.message : String(error))}\n`,
-    );
+    printError(`${program}: ${visible(error instanceof Error ? error.message : String(error))}\n`);
     if (error instanceof Error && process.env.FARKV_STACK !== undefined) printError(`${error.stack ?? ''}\n`);
     const hint = hintFor(error);
     if (hint !== undefined) printError(`${hint}\n`);
     if (code === 2)
       printError(
-        `Try: farkv ${one === undefined ? '' : `${[name, action].filter((word) => word !== undefined).join(' ')} `}--help\n`,
+        `Try: farkv ${command === undefined ? '' : `${[name, action].filter((word) => word !== undefined).join(' ')} `}--help\n`,
       );
     process.exitCode = code;
   }

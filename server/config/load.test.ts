@@ -117,7 +117,7 @@ test('hosts to advertise have no ports, and brackets or none', (t) => {
     'fd00::1',
     '10.0.0.1',
   ]);
-  for (const advertise of ['db1:7400', '1:7400', 'a b', 'http://x'])
+  for (const advertise of ['db1:7400', '1:7400', 'a b', 'http://x', '999.1.2.3', ':::', 'höst'])
     t.throws(() => load({ advertise }), refused(/--advertise/), advertise);
 });
 

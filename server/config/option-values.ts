@@ -2,6 +2,7 @@
  * How the values of options are read: each reader takes what a flag, an environment variable or a configuration file has,
  * and throws an Error that completes "--name: ...". Which option has which reader: options.ts.
  */
+import { isIPv4, isIPv6 } from 'node:net';
 import type { Policy } from '../../core/metadata/state.js';
 import { POLLING, type Polling } from '../../core/polling.js';
 import { TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
@@ -114,14 +115,16 @@ export function listens(value: unknown): HostPort[] {
 }
 
 /** Host names and IP addresses, without ports; brackets around IPv6 may be left out. */
-export function hosts(value: unknown): string[] {
-  return items(value).map((item) => {
-    const host = /^\[(.+)\]$/.exec(item)?.[1] ?? item;
-    if (!/^[A-Za-z0-9.-]+$/.test(host) && !/^[0-9a-fA-F:.]+(%[\w.-]+)?$/.test(host))
-      throw new Error(`"${item}" is not a host name or IP address (without a port)`);
-    if (/^[^:]+:\d+$/.test(host)) throw new Error(`"${item}": hosts are given without ports`);
-    return host;
-  });
+export const hosts = (value: unknown): string[] => items(value).map(host);
+
+export function host(item: string): string {
+  const name = /^\[(.+)\]$/.exec(item)?.[1] ?? item;
+  if (!/^[A-Za-z0-9.-]+$/.test(name) && !/^[0-9a-fA-F:.]+(%[\w.-]+)?$/.test(name))
+    throw new Error(`"${item}" is not a host name or IP address (without a port)`);
+  if (/^[^:]+:\d+$/.test(name)) throw new Error(`"${item}": hosts are given without ports`);
+  if (/^\d+(\.\d+){3}$/.test(name) && !isIPv4(name)) throw new Error(`"${item}" is not an IPv4 address`);
+  if (name.includes(':') && !isIPv6(name)) throw new Error(`"${item}" is not an IPv6 address`);
+  return name;
 }
 
 const transport = oneOf(TRANSPORT_CHOICES);

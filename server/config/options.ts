@@ -105,7 +105,7 @@ export const SERVER_OPTIONS = {
     kind: 'text',
     parse: replicationLevel,
     describe:
-      'How a new cluster keeps values: durable (on the disks of two servers, or of one where there is one; they survive a loss of power; needs --data-dir, and stays so), replicated (on two servers; they survive either), cache (on one, lost with it). Default: replicated with three servers or more. farkv replication set changes it, by tenant',
+      'How a new cluster keeps values: durable (on the disks of two servers, or of one where there is one; they survive a loss of power; needs --data-dir, and stays so), replicated (on two servers; they survive either), cache (on one, lost with it). Default: replicated with three servers or more. farkv replication set changes cache and replicated, by tenant',
   }),
   sync: option({
     group: 'Cluster',
@@ -120,7 +120,7 @@ export const SERVER_OPTIONS = {
     kind: 'text',
     parse: within(1, 9, integer),
     describe:
-      "Voting servers of the metadata group, 1 to 9; further servers follow without a vote. The first leader's setting counts. Default: 3, or as many as --peers",
+      "Most voting servers of the metadata group, 1 to 9, and never fewer than --peers names; further servers follow without a vote. The first leader's setting counts. Default: 3",
   }),
   zone: option({
     group: 'Cluster',
@@ -226,8 +226,14 @@ export const SERVER_OPTIONS = {
   }),
   ...tokenOptions('token', 'Token of clients, who may read and write'),
   ...tokenOptions('reader-token', 'Token of clients that may only read'),
-  ...tokenOptions('operator-token', 'Token of operators: farkv status, drain, member, shard'),
-  ...tokenOptions('monitor-token', 'Token of monitors, who may only ask for the status'),
+  ...tokenOptions(
+    'operator-token',
+    'Token of operators: all commands that look at the cluster or change it; it opens no values',
+  ),
+  ...tokenOptions(
+    'monitor-token',
+    'Token of monitors, who may only ask for the status, and see the page and the metrics',
+  ),
   ...tokenOptions('peer-token', 'Token of servers among themselves; needed where several servers use tokens'),
   'join-token-file': option({
     group: 'Security',
@@ -301,7 +307,7 @@ export const SERVER_OPTIONS = {
     default: '4096',
     parse: within(1, 65_536, integer),
     describe:
-      'Control connections of clients, 1 to 65536; more are refused. Beyond these 16 are for operators, and 2,048 for those that have not shown who they are: the oldest gives way. See "Bounds" below',
+      'Control connections of clients, 1 to 65536; more are refused. Beyond these 16 are for operators, and 2,048 for those that have not shown who they are: the slowest gives way. See "Bounds" below',
   }),
   'lease-ms': option({
     group: 'Timing',
@@ -332,7 +338,7 @@ export const SERVER_OPTIONS = {
     default: 'auto',
     parse: polling,
     describe:
-      'Whether data-plane threads poll before they sleep: auto, as long as work comes within 50 us and nobody else needs the processor; always, for 100 ms after the last work; never',
+      'Whether data-plane threads poll before they sleep: auto, as long as work comes within 50 to 100 us and nobody else needs the processor; always, for 100 ms after the last work; never',
   }),
   'election-ms': option({
     group: 'Timing',

@@ -36,6 +36,28 @@ test.serial('increment prints the sum; what is no number is said', async (t) => 
   await run(['delete', 'visits']);
 });
 
+test.serial('arguments are taken as they were typed: a dash, words behind --, true and help', async (t) => {
+  for (const [args, value] of [
+    [['put', 'k', '-'], '-'],
+    [['put', 'k', '--', '-x'], '-x'],
+    [['put', 'k', '--', '--verbose=yes'], '--verbose=yes'],
+    [['put', 'k', '--', '--'], '--'],
+    [['put', 'k', 'help'], 'help'],
+    [['put', '--verbose=0', 'k', 'false'], 'false'],
+  ] as const) {
+    t.like(await run([...args]), { code: 0, stdout: '', stderr: '' }, args.join(' '));
+    t.is((await run(['get', 'k', '--raw'])).stdout, value, args.join(' '));
+  }
+  t.is((await run(['put', 'k', '--verbose', 'true'], '')).code, 0);
+  t.is((await run(['get', 'k', '--raw'])).stdout, 'true');
+  t.is((await run(['put', 'k', '--file', '-'], 'input')).code, 0);
+  t.is((await run(['get', '--', 'k'])).stdout, 'input\n');
+  t.like(await run(['increment', 'n', '--', '-5']), { code: 0, stdout: '-5\n' });
+  t.is((await run(['put', '--', '-b', 'of a key with a dash'])).code, 0);
+  t.is((await run(['delete', 'n', 'k', '--', '-b'])).code, 0);
+  for (const key of ['n', 'k', '-b']) t.is((await run(['get', '--', key])).code, 3, key);
+});
+
 test.serial('a large value goes through a pipe whole', async (t) => {
   const file = join(directory, 'large');
   const bytes = Buffer.alloc(10 << 20, 'abcdefghijklmnop');

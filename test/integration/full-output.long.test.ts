@@ -76,7 +76,8 @@ test.serial('a file that cannot be written is named, and the command ends with 7
   const lines = join(directory, 'cut.jsonl');
   const exported = await limited(`export ${lines}`);
   t.is(exported.code, 74, exported.stderr);
-  t.is(exported.stderr, `farkv export: ${lines}.part cannot be written: EFBIG: file too large, write\n`);
+  t.regex(exported.stderr, /^farkv export: \S+\.part-\S+ cannot be written: EFBIG: file too large, write\n$/);
+  t.true(exported.stderr.includes(lines));
   const backup = join(directory, 'cut');
   const { code, stderr } = await limited(`backup ${backup}`);
   t.is(code, 74, stderr);

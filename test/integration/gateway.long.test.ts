@@ -329,5 +329,8 @@ test('what cannot be served is said before anything is: beyond loopback, a port 
   const taken = await gateway('--listen', `127.0.0.1:${port}`);
   t.is(taken.code, 1);
   t.regex(taken.stderr, /the port is taken, perhaps by a redis-server; choose another one/);
+  const elsewhere = await gateway('--listen', '192.0.2.1:0', '--insecure');
+  t.is(elsewhere.code, 2);
+  t.regex(elsewhere.stderr, /^farkv gateway: --listen 192\.0\.2\.1:0: this host has no such address$/m);
   t.is((await gateway('--max-connections', '0')).code, 2);
 });

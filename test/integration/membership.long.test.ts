@@ -157,6 +157,17 @@ test.serial('an announced server is shown until it comes; what cannot be joined 
   t.is((await farkv(['shard', 'move', 'x', 's1', '--connect', cluster.server(0).address])).code, 2);
 });
 
+test.serial('a drain that was waited for in vain ends with 1: servers answer, and it goes on', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 2, level: 'cache', shards: 8, args: QUICK });
+  // Four of its shards move at a time, so one look at the status cannot find them all gone.
+  for (const shard of Array(8).keys()) await succeeds(t, cluster, 'shard', 'move', String(shard), 's1');
+  const vain = await farkv(['drain', 's1', '--wait', '0', '--connect', cluster.server(0).address]);
+  t.is(vain.code, 1, vain.stderr);
+  t.regex(vain.stderr, /^farkv drain: draining s1 did not happen within 0 ms; it goes on/m);
+  t.notRegex(vain.stderr, /is a server running there/);
+  t.regex(await succeeds(t, cluster, 'drain', 's1'), /owns no shards/);
+});
+
 test.serial('a voter that stays dead loses its vote to a learner, and is a learner when it comes back', async (t) => {
   const args = [...QUICK, '--replace-voter-after', '20s'];
   const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 3, args });

@@ -38,7 +38,7 @@ test.serial('a server says when it is ready, shows its state, and ends in order'
   t.regex(shown.stdout, /^s1 +up, leader +127/m);
 
   t.deepEqual(await server.stop(), { code: 0, signal: null });
-  t.regex(server.stderr, /info stopping, once the leases of clients have run out/);
+  t.regex(server.stderr, /info stopping, once the shards are handed over and the leases of clients have run out/);
   t.is(server.stdout.split('\n').filter((l) => l !== '').length, 1);
   t.deepEqual(
     readdirSync(server.dataDir).sort(),

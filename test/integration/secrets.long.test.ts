@@ -13,6 +13,18 @@ test.serial('secrets for all roles are made by one command, and each opens what 
   t.is(nobody.code, 2);
   t.regex(nobody.stderr, /--server s1 --server s2.*whoever has it is every server/);
   t.false(existsSync(secrets));
+  for (const [args, message] of [
+    [['--server', 's1=999.1.2.3'], /--server s1=999\.1\.2\.3: "999\.1\.2\.3" is not an IPv4 address/],
+    [['--server', 's1=höst'], /--server s1=höst: "höst" is not a host name/],
+    [['--server', 's1=10.0.0.1,,db1'], /--server s1=10\.0\.0\.1,,db1: "" is not a host name/],
+    [['--server', 's1='], /--server s1=: "" is not a host name/],
+    [['--server', 's1', '--host', 'fe80::1%eth0'], /--host: "fe80::1%eth0": .* without a zone/],
+  ] as const) {
+    const refused = await farkv(['secrets', 'init', secrets, ...args]);
+    t.is(refused.code, 2, refused.stderr);
+    t.regex(refused.stderr, message);
+    t.false(existsSync(secrets));
+  }
   const made = await farkv(['secrets', 'init', secrets, '--tokens-only']);
   t.is(made.code, 0, made.stderr);
   t.is(statSync(secrets).mode & 0o777, 0o700);

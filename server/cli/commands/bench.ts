@@ -7,7 +7,7 @@ import { FarkvError } from '../../../core/errors.js';
 import { visibleJson } from '../../../core/visible-text.js';
 import { DATABASES, type DatabaseName } from '../../../bench/ycsb/database-names.js';
 import type { CliCommand } from '../command.js';
-import { clientOptions, tokenOf, trustOf, type ClientArguments } from '../client-options.js';
+import { clientOptions, namespaceOf, tokenOf, trustOf, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodesHelp } from '../exit-codes.js';
 import { print, printError, writing } from '../output.js';
 
@@ -16,8 +16,8 @@ interface BenchArguments extends ClientArguments {
   readonly db: DatabaseName;
   readonly P: readonly string[] | undefined;
   readonly p: readonly string[] | undefined;
-  readonly threads: number | undefined;
-  readonly target: number | undefined;
+  readonly threads: string | undefined;
+  readonly target: string | undefined;
   readonly s: boolean;
   readonly l: string | undefined;
   readonly json: boolean;
@@ -43,8 +43,8 @@ async function propertiesOf(args: BenchArguments): Promise<Map<string, string>> 
     if (at < 1) throw new FarkvError('ERR_CONFIG', `-p ${text}: name=value is expected`);
     properties.set(text.slice(0, at), text.slice(at + 1));
   }
-  if (args.threads !== undefined) properties.set('threadcount', String(args.threads));
-  if (args.target !== undefined) properties.set('target', String(args.target));
+  if (args.threads !== undefined) properties.set('threadcount', args.threads);
+  if (args.target !== undefined) properties.set('target', args.target);
   if (args.db === 'farkv') addConnection(args, properties);
   return properties;
 }
@@ -61,7 +61,7 @@ function addConnection(args: BenchArguments, properties: Map<string, string>): v
   set('farkv.key', trust?.keyFile);
   set('farkv.transport', args.transport);
   set('farkv.strict', String(args.strict));
-  set('farkv.namespace', String(args.namespace));
+  set('farkv.namespace', String(namespaceOf(args.namespace)));
 }
 
 /** In lines that can be pasted: yargs would break them in its columns. */
@@ -95,12 +95,12 @@ const bench: CliCommand<BenchArguments> = {
       })
       .option('p', { type: 'string', array: true, nargs: 1, describe: 'name=value; overrides the files' })
       .option('threads', {
-        type: 'number',
+        type: 'string',
         requiresArg: true,
         describe: 'Benchmark threads (worker threads), 1 to 1024; also -threads, threadcount',
       })
       .option('target', {
-        type: 'number',
+        type: 'string',
         requiresArg: true,
         describe: 'Operations a second over all threads, on a schedule; also -target. See measurement.interval',
       })

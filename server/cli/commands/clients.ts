@@ -5,6 +5,7 @@ import { visibleJson } from '../../../core/visible-text.js';
 import { checkClientPage, type ClientEntry } from '../../control/client-list.js';
 import type { ClusterStatus } from '../../status.js';
 import type { CliCommand } from '../command.js';
+import { integerOf, integerOption } from '../client-options.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type Connection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
@@ -13,7 +14,7 @@ import { table } from '../table.js';
 
 interface ClientsArguments extends ConnectionArguments {
   readonly tenant: string | undefined;
-  readonly limit: number;
+  readonly limit: string;
   readonly json: boolean;
 }
 
@@ -46,7 +47,7 @@ export function renderClients({ clients, count, missing }: ClientsReport): strin
 async function askServer(
   connection: Connection,
   { id, control }: ClusterStatus['members'][number],
-  { tenant, limit }: ClientsArguments,
+  { tenant, limit }: { readonly tenant: string | undefined; readonly limit: number },
   found: ConnectedClient[],
 ): Promise<number> {
   return await withCluster({ ...connection, addresses: control }, async (server) => {
@@ -64,6 +65,8 @@ async function askServer(
 }
 
 async function report(args: ClientsArguments): Promise<ClientsReport> {
+  const { tenant } = args;
+  const limit = integerOf('limit', args.limit, 1, LIMIT.most);
   const connection = readConnection(args);
   const { members } = await withCluster(connection, (cluster) => cluster.status());
   const clients: ConnectedClient[] = [];
@@ -72,7 +75,7 @@ async function report(args: ClientsArguments): Promise<ClientsReport> {
   for (const member of members) {
     if (member.control.length === 0) continue; // It has never come, so nobody is connected to it.
     try {
-      count += await askServer(connection, member, args, clients);
+      count += await askServer(connection, member, { tenant, limit }, clients);
     } catch (error) {
       if (!(error instanceof FarkvError) || error.code === 'ERR_UNAUTHORIZED') throw error;
       missing.push({ server: member.id, reason: error.message });
@@ -82,8 +85,6 @@ async function report(args: ClientsArguments): Promise<ClientsReport> {
 }
 
 async function handler(args: ClientsArguments): Promise<void> {
-  if (!Number.isInteger(args.limit) || args.limit < 1 || args.limit > LIMIT.most)
-    throw new FarkvError('ERR_CONFIG', `--limit is a number from 1 to ${LIMIT.most}`);
   const found = await report(args);
   print(args.json ? `${visibleJson(found, 2)}\n` : renderClients(found));
   if (found.missing.length > 0) process.exitCode = 1;
@@ -95,12 +96,7 @@ const command: CliCommand<ClientsArguments> = {
   builder: (y): Argv<ClientsArguments> =>
     connectionOptions(y)
       .option('tenant', { type: 'string', describe: "Clients of this tenant; '' is the default one" })
-      .option('limit', {
-        type: 'number',
-        requiresArg: true,
-        default: LIMIT.usual,
-        describe: `List at most so many, up to ${LIMIT.most}`,
-      })
+      .option('limit', { ...integerOption(LIMIT.usual), describe: `List at most so many, up to ${LIMIT.most}` })
       .option('json', {
         type: 'boolean',
         default: false,

@@ -45,7 +45,7 @@ const command: CliCommand<DrainArguments> = {
       .example('$0 drain s3 && $0 member remove s3', 'remove s3')
       .example('$0 drain s3 --undo', 'keep s3')
       .epilogue(
-        `${MOVE_NOTE} A shard that one server cannot take goes to another, or is retried there with growing pauses. The reasons are printed.\n\n${exitCodesHelp({ done: 'the server owns no shards', failed: 'refused' })}`,
+        `${MOVE_NOTE} A shard that one server cannot take goes to another, or is retried there with growing pauses. The reasons are printed.\n\n${exitCodesHelp({ done: 'the server owns no shards', failed: 'refused, or not done within --wait' })}`,
       ),
   handler,
 };

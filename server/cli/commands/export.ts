@@ -1,17 +1,16 @@
 /** `farkv export FILE.jsonl`: entries as lines of JSON. */
-import { open, rename, rm, type FileHandle } from 'node:fs/promises';
-import { existsSync } from 'node:fs';
-import { FarkvError } from '../../../core/errors.js';
+import type { FileHandle } from 'node:fs/promises';
 import type { CliCommand } from '../command.js';
-import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
+import { clientOptions, INTEGER_OPTION, namespaceOf, withClient, type ClientArguments } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { namedFile, Output, STANDARD, print, writing } from '../output.js';
+import { newFile } from '../transfer/new-file.js';
 import { transferClient } from '../transfer/tenant-clients.js';
 import { countsOf, Progress } from '../transfer/progress.js';
 
 interface ExportArguments extends Omit<ClientArguments, 'namespace'> {
   readonly file: string;
-  readonly namespace: number | undefined;
+  readonly namespace: string | undefined;
 }
 
 interface Sink {
@@ -36,27 +35,6 @@ class FileSink implements Sink {
   }
 }
 
-/** Has the name only once it is whole and on the disk. */
-async function intoFile(path: string, work: (sink: Sink) => Promise<void>): Promise<void> {
-  const temporary = `${path}.part`;
-  if (existsSync(path)) throw new FarkvError('ERR_CONFIG', `${path} exists already: name a new file`);
-  await rm(temporary, { force: true });
-  let file: FileHandle;
-  try {
-    file = await open(temporary, 'wx', 0o600);
-  } catch (cause) {
-    const { code = 'error' } = cause as NodeJS.ErrnoException;
-    throw new FarkvError('ERR_CONFIG', `${temporary} cannot be written: ${code}`, { cause });
-  }
-  try {
-    await work(new FileSink(file, temporary));
-    await writing(temporary, () => file.sync());
-  } finally {
-    await file.close();
-  }
-  await writing(path, () => rename(temporary, path));
-}
-
 const command: CliCommand<ExportArguments> = {
   command: 'export <file>',
   describe: 'Write all entries as lines of JSON',
@@ -65,11 +43,11 @@ const command: CliCommand<ExportArguments> = {
       y.positional('file', { type: 'string', demandOption: true, describe: 'A new file; - is standard output' }),
     )
       .option('namespace', {
+        ...INTEGER_OPTION,
         alias: 'n',
-        type: 'number',
-        requiresArg: true,
         default: undefined,
-        describe: 'Only this namespace, 0 to 65535. Default: all',
+        defaultDescription: 'all',
+        describe: 'Only this namespace, 0 to 65535',
       })
       .example('$0 export all.jsonl', 'every namespace of the tenant')
       .example('$0 export - -n 7 | gzip > seven.jsonl.gz', 'one namespace')
@@ -82,16 +60,15 @@ const command: CliCommand<ExportArguments> = {
   handler: async ({ file: given, namespace, ...args }) => {
     const file = namedFile(given);
     const { EVERY_NAMESPACE } = await import('../../../native/native-client.js');
-    const { checkNamespace } = await import('../../../client/arguments.js');
     const { Room } = await import('../transfer/room.js');
     const { shardEntries } = await import('../transfer/shard-entries.js');
     const { lineOf } = await import('../transfer/json-lines.js');
-    const space = namespace === undefined ? EVERY_NAMESPACE : checkNamespace(namespace);
+    const space = namespace === undefined ? EVERY_NAMESPACE : namespaceOf(namespace);
     const progress = new Progress('export');
     let entries = 0;
     let bytes = 0;
     const write = async (sink: Sink): Promise<void> => {
-      await withClient({ ...args, namespace: 0 }, async (connected) => {
+      await withClient({ ...args, namespace: '0' }, async (connected) => {
         const client = await transferClient(connected);
         const { first, count } = client.origin().shards;
         const room = new Room(0);
@@ -111,7 +88,7 @@ const command: CliCommand<ExportArguments> = {
     };
     try {
       if (file === STANDARD) await write(new Output());
-      else await intoFile(file, write);
+      else await newFile(file, (handle, path) => write(new FileSink(handle, path)));
     } finally {
       progress.end();
     }

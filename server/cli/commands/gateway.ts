@@ -1,10 +1,17 @@
 /** `farkv gateway`: serves Redis clients, with a cluster behind it. Commands are run by native/resp, never here. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatHostPort, parseHostPort, type HostPort } from '../../../core/address.js';
-import { FarkvError } from '../../../core/errors.js';
+import { ERROR_CODES, FarkvError } from '../../../core/errors.js';
 import { isLoopback } from '../../config/units.js';
 import type { CliCommand } from '../command.js';
-import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
+import {
+  clientOptions,
+  integerOf,
+  integerOption,
+  namespaceOf,
+  withClient,
+  type ClientArguments,
+} from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { print } from '../output.js';
 
@@ -19,7 +26,7 @@ const END_LOOK_MS = 5;
 interface GatewayArguments extends ClientArguments {
   readonly listen: string;
   readonly insecure: boolean;
-  readonly 'max-connections': number;
+  readonly 'max-connections': string;
 }
 
 function readListen({ listen, insecure }: GatewayArguments): HostPort {
@@ -64,9 +71,7 @@ const gateway: CliCommand<GatewayArguments> = {
         describe: 'Allow listening beyond loopback: there are no passwords and no TLS',
       })
       .option('max-connections', {
-        type: 'number',
-        requiresArg: true,
-        default: 10_000,
+        ...integerOption(10_000),
         describe: 'Redis clients at once, 1 to 1000000, at most the open files allowed less 64; more are refused',
       })
       .example('$0 gateway', 'redis-cli and every Redis client can connect to 127.0.0.1:6379')
@@ -75,9 +80,8 @@ const gateway: CliCommand<GatewayArguments> = {
       ),
   handler: async (args) => {
     const address = readListen(args);
-    const { 'max-connections': maxConnections, namespace } = args;
-    if (!Number.isInteger(maxConnections) || maxConnections < 1 || maxConnections > CONNECTIONS_MAX)
-      throw new FarkvError('ERR_CONFIG', `--max-connections is an integer from 1 to ${CONNECTIONS_MAX}`);
+    const namespace = namespaceOf(args.namespace);
+    const maxConnections = integerOf('max-connections', args['max-connections'], 1, CONNECTIONS_MAX);
     const { redisAccessOf } = await import('../../../client/client.js');
     const told = stopped();
     await withClient(
@@ -100,13 +104,15 @@ function listen(start: () => number, where: string): number {
   try {
     return start();
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ERR_ADDRESS_IN_USE')
-      throw new FarkvError(
-        'ERR_ADDRESS_IN_USE',
-        `--listen ${where}: the port is taken, perhaps by a redis-server; choose another one`,
-        { cause },
-      );
-    throw cause;
+    const code = ERROR_CODES.find((one) => cause instanceof Error && 'code' in cause && cause.code === one);
+    if (code === undefined) throw cause;
+    const what =
+      code === 'ERR_ADDRESS_IN_USE'
+        ? 'the port is taken, perhaps by a redis-server; choose another one'
+        : code === 'ERR_ADDRESS_INVALID'
+          ? 'this host has no such address'
+          : (cause as Error).message;
+    throw new FarkvError(code, `--listen ${where}: ${what}`, { cause });
   }
 }
 

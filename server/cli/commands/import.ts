@@ -4,7 +4,7 @@ import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
 import { fileReason, openRegularFile, NotRegular } from '../../../net/regular-file.js';
 import type { CliCommand } from '../command.js';
-import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
+import { clientOptions, namespaceOf, withClient, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodeOf, exitCodesHelp } from '../exit-codes.js';
 import { namedFile, STANDARD, print, printError } from '../output.js';
 import { countsOf, Progress } from '../transfer/progress.js';
@@ -35,10 +35,11 @@ async function importLines(args: ImportArguments): Promise<void> {
   const { stream, bytes } = await streamOf(args.source);
   const progress = new Progress('import');
   const name = args.source === STANDARD ? 'standard input' : args.source;
+  const namespace = namespaceOf(args.namespace);
   const done = await withClient(args, async (client) => {
     try {
       return await importJsonLines(client, stream, {
-        namespace: args.namespace,
+        namespace,
         keep: args.keepNewer,
         skip: args.onError === 'skip',
         onBad: (line, why) => {
@@ -85,10 +86,11 @@ async function importRedis(args: ImportArguments): Promise<void> {
   const { importFromRedis } = await import('../redis/import-redis.js');
   const { leftOutLines } = await import('../redis/left-out.js');
   const progress = new Progress('import');
+  const namespace = namespaceOf(args.namespace);
   const done = await withClient(args, async (client) => {
     try {
       return await importFromRedis(client, args.source, {
-        namespace: args.namespace,
+        namespace,
         keep: args.keepNewer,
         skip: args.onError !== 'stop',
         ...(args.redisCa === undefined ? {} : { caFile: args.redisCa }),

@@ -2,7 +2,14 @@
 import { FarkvError } from '../../../core/errors.js';
 import { fileReason, readRegular, NotRegular } from '../../../net/regular-file.js';
 import type { CliCommand } from '../command.js';
-import { clientOptions, durationOf, withClient, type ClientArguments } from '../client-options.js';
+import {
+  clientOptions,
+  durationOf,
+  integerOf,
+  integerOption,
+  withClient,
+  type ClientArguments,
+} from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { keyOf } from '../key-text.js';
 import { isStandardInput, printError } from '../output.js';
@@ -13,7 +20,7 @@ interface PutArguments extends ClientArguments {
   readonly file: string | undefined;
   readonly hex: boolean;
   readonly ttl: string | undefined;
-  readonly flags: number;
+  readonly flags: string;
 }
 
 /** Of a value, as native/table/layout.h has it: what is longer is not read to its end. */
@@ -74,7 +81,7 @@ const put: CliCommand<PutArguments> = {
         requiresArg: true,
         describe: 'The entry expires after this: 500ms, 60s, 10m, 24h',
       })
-      .option('flags', { type: 'number', requiresArg: true, default: 0, describe: '32 bits stored with the value' })
+      .option('flags', { ...integerOption(0), describe: '32 bits stored with the value' })
       .example('$0 put greeting hello', 'a value on the command line')
       .example('$0 put picture --file picture.png --ttl 24h', 'a file, for a day')
       .example('date | $0 put now', 'standard input, with its line feed')
@@ -84,14 +91,10 @@ const put: CliCommand<PutArguments> = {
     const ttlMs = args.ttl === undefined ? undefined : durationOf('ttl', args.ttl);
     if (ttlMs === 0)
       throw new FarkvError('ERR_CONFIG', '--ttl: must be at least 1ms; without it the entry never expires');
-    if (!Number.isInteger(args.flags) || args.flags < 0 || args.flags > 2 ** 32 - 1)
-      throw new FarkvError('ERR_CONFIG', '--flags: must be an integer from 0 to 4294967295');
+    const flags = integerOf('flags', args.flags, 0, 2 ** 32 - 1);
     const value = await valueOf(args);
     await withClient(args, (client) =>
-      client.put(key, value, {
-        ...(ttlMs === undefined ? {} : { ttlMs }),
-        ...(args.flags === 0 ? {} : { flags: args.flags }),
-      }),
+      client.put(key, value, { ...(ttlMs === undefined ? {} : { ttlMs }), ...(flags === 0 ? {} : { flags }) }),
     );
   },
 };

@@ -1,8 +1,7 @@
 /** `farkv scan`: the keys of a namespace, one a line. */
-import { FarkvError } from '../../../core/errors.js';
 import { visibleJson } from '../../../core/visible-text.js';
 import type { CliCommand } from '../command.js';
-import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
+import { clientOptions, INTEGER_OPTION, integerOf, withClient, type ClientArguments } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { jsonKey, jsonValue, keyOf, printable } from '../key-text.js';
 import { Output } from '../output.js';
@@ -11,7 +10,7 @@ interface ScanArguments extends ClientArguments {
   readonly values: boolean;
   readonly json: boolean;
   readonly count: boolean;
-  readonly limit: number | undefined;
+  readonly limit: string | undefined;
   readonly prefix: string | undefined;
   readonly hex: boolean;
 }
@@ -31,7 +30,7 @@ const scan: CliCommand<ScanArguments> = {
       .option('count', { type: 'boolean', default: false, describe: 'Print only how many there are' })
       .option('prefix', { type: 'string', requiresArg: true, describe: 'Only keys that begin with this' })
       .option('hex', { type: 'boolean', default: false, describe: 'The prefix is in hexadecimal' })
-      .option('limit', { type: 'number', requiresArg: true, describe: 'Stop after so many, 0 or more' })
+      .option('limit', { ...INTEGER_OPTION, describe: 'Stop after so many, 0 or more' })
       .example('$0 scan --values --json | jq .key', 'for a script')
       .example('$0 scan --count --namespace 7', 'how many keys another namespace has')
       .epilogue(
@@ -41,9 +40,7 @@ const scan: CliCommand<ScanArguments> = {
       ),
   handler: async (args) => {
     const output = new Output();
-    const limit = args.limit ?? Number.POSITIVE_INFINITY;
-    if (args.limit !== undefined && (!Number.isInteger(limit) || limit < 0))
-      throw new FarkvError('ERR_CONFIG', '--limit: a number from 0 on is expected');
+    const limit = args.limit === undefined ? Infinity : integerOf('limit', args.limit, 0, Number.MAX_SAFE_INTEGER);
     const wanted = args.prefix === undefined ? {} : { prefix: keyOf(args.prefix, args.hex) };
     let seen = 0;
     await withClient(args, async (client) => {

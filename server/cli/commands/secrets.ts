@@ -17,9 +17,11 @@ import {
   type CertificateRole,
   type RoleName,
 } from '../../../core/role-name.js';
+import { host } from '../../config/option-values.js';
 import { AUTHORITY, certificateOf, SERVER, TOKEN_NAMES } from '../../config/secrets-directory.js';
 import type { Issue } from '../../secrets/authority.js';
 import type { CliCommand } from '../command.js';
+import { INTEGER_OPTION, integerOf } from '../client-options.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
@@ -45,7 +47,7 @@ interface IssueArguments extends DirectoryArguments {
   readonly days: number;
 }
 interface RenewArguments extends DirectoryArguments {
-  readonly within: number | undefined;
+  readonly within: string | undefined;
   readonly days: number | undefined;
   readonly authority: boolean;
 }
@@ -81,14 +83,29 @@ function checkDays(days: number): void {
 /** An authority's certificate lasts ten years. */
 const AUTHORITY_DAYS_MOST = 3649;
 
+/** For a certificate: no ports, and no zone of an address. Throws ERR_CONFIG; an empty item is no host. */
+function hostsOf(option: string, given: readonly string[]): string[] {
+  return given
+    .flatMap((list) => list.split(','))
+    .map((item) => {
+      try {
+        const name = host(item.trim());
+        if (name.includes('%')) throw new Error(`"${item}": a certificate has addresses without a zone`);
+        return name;
+      } catch (cause) {
+        throw bad(`${option}: ${(cause as Error).message}`, cause);
+      }
+    });
+}
+
 /** `s1` or `s1=10.0.0.1,db1.example.net`; `others`: of a server without hosts of its own. */
 function serverIssue(cluster: string, text: string, others: readonly string[], days: number): Issue {
-  const [id = '', hosts = ''] = text.split('=');
+  const [, id = '', hosts] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
   if (!isPlainName(id)) throw bad(`--server ${text}: ID or ID=HOST,HOST is expected`);
   return {
     file: `${SERVER}-${id}`,
     name: { cluster, role: 'peer', name: id },
-    hosts: hosts === '' ? others : hosts.split(','),
+    hosts: hosts === undefined ? others : hostsOf(`--server ${text}`, [hosts]),
     days,
   };
 }
@@ -106,20 +123,14 @@ function checkServers({ server, oneIdentityForAllServers, tokensOnly }: InitArgu
 }
 
 /** The certificates that `init` will make beside the authority. Throws before there is a file of them. */
-function plannedCertificates({ directory, cluster, server, host, days }: InitArguments): Issue[] {
+function plannedCertificates({ directory, cluster, server, host: named, days }: InitArguments): Issue[] {
   if (!isPlainName(cluster)) throw bad(`--cluster ${cluster}: letters, digits, . _ -, at most 63`);
   checkDays(days);
+  const others = named === undefined ? localHosts() : hostsOf('--host', named);
   const servers =
     server === undefined
-      ? [
-          {
-            file: SERVER,
-            name: { cluster, role: 'peer', name: ANY_SERVER } as RoleName,
-            hosts: host ?? localHosts(),
-            days,
-          },
-        ]
-      : server.map((one) => serverIssue(cluster, one, host ?? localHosts(), days));
+      ? [{ file: SERVER, name: { cluster, role: 'peer', name: ANY_SERVER } as RoleName, hosts: others, days }]
+      : server.map((one) => serverIssue(cluster, one, others, days));
   const twice = servers.find(({ file }, i) => servers.findIndex((one) => one.file === file) !== i);
   if (twice !== undefined)
     throw bad(`--server ${twice.name.name} is named twice: its hosts go into one, --server ID=HOST,HOST`);
@@ -169,7 +180,7 @@ async function init(args: InitArguments): Promise<void> {
       : `Copy to each server ca.crt, the tokens, and server-ID.crt with server-ID.key of its own ID: no server needs another's, nor ca.key\n`;
   print(
     `${made.join('\n')}\n${copy}` +
-      `Start each: farkv server --secrets ${directory}\n` +
+      `Start each: farkv server --id ID --peers ID=HOST:PORT,... --secrets ${directory}\n` +
       `Give each program ca.crt, and the token or the certificate with its key of its role: farkv get KEY --secrets DIR\n`,
   );
 }
@@ -181,7 +192,7 @@ function checkNames(role: CertificateRole, name: string, tenant: string | undefi
   if (tenant !== undefined && !isPlainName(tenant)) throw bad(`--tenant ${tenant}: ${rule}`);
 }
 
-async function issueOne({ directory, role, name, tenant, host, days }: IssueArguments): Promise<void> {
+async function issueOne({ directory, role, name, tenant, host: named, days }: IssueArguments): Promise<void> {
   checkDays(days);
   const { fileOf, issue, list } = await import('../../secrets/authority.js');
   const cluster = list(directory).find((one) => one.name !== undefined)?.name?.cluster;
@@ -194,13 +205,14 @@ async function issueOne({ directory, role, name, tenant, host, days }: IssueArgu
   const file = fileOf(roleName);
   if (existsSync(certificateOf(directory, file)))
     throw bad(`${certificateOf(directory, file)} exists: farkv secrets renew ${directory} makes it anew`);
-  await issue(directory, { file, name: roleName, hosts: host ?? (role === 'peer' ? localHosts() : []), days });
+  const hosts = named === undefined ? (role === 'peer' ? localHosts() : []) : hostsOf('--host', named);
+  await issue(directory, { file, name: roleName, hosts, days });
   print(`${certificateOf(directory, file)}\n`);
 }
 
 async function renewAll({ directory, within, days, authority }: RenewArguments): Promise<void> {
   if (days !== undefined) checkDays(days);
-  if (within !== undefined && !(within >= 0)) throw bad('--within: a number of days is expected');
+  const withinDays = within === undefined ? Infinity : integerOf('within', within, 0, AUTHORITY_DAYS_MOST);
   const { renew, renewAuthority } = await import('../../secrets/authority.js');
   if (authority) {
     await renewAuthority(directory);
@@ -209,7 +221,7 @@ async function renewAll({ directory, within, days, authority }: RenewArguments):
     );
     return;
   }
-  const files = await renew(directory, within ?? Infinity, days);
+  const files = await renew(directory, withinDays, days);
   print(
     files.length === 0
       ? 'no certificate expires within that time\n'
@@ -245,7 +257,7 @@ const ACTIONS = {
   issue: 'issue <directory> <role> <name>',
   renew: 'renew <directory>',
   list: 'list <directory>',
-  rotate: 'rotate-tickets',
+  'rotate-tickets': 'rotate-tickets',
 } as const;
 
 const directoryOption = (z: Argv, describe: string): Argv<DirectoryArguments> =>
@@ -321,11 +333,7 @@ const command: CliCommand<object> = {
         describe: 'Make certificates anew, with the same names',
         builder: (z: Argv) =>
           directoryOption(z, 'With ca.crt and ca.key').options({
-            within: {
-              type: 'number',
-              requiresArg: true,
-              describe: 'Only those that expire within so many days. Default: all',
-            },
+            within: { ...INTEGER_OPTION, describe: 'Only those that expire within so many days. Default: all' },
             days: { ...daysOption, describe: `${daysOption.describe}. Default: as before` },
             authority: {
               type: 'boolean',
@@ -342,7 +350,7 @@ const command: CliCommand<object> = {
         handler: listAll,
       })
       .command({
-        command: ACTIONS.rotate,
+        command: ACTIONS['rotate-tickets'],
         describe: 'Exchange the secret of tickets now (the leader does so every day)',
         builder: (z: Argv) => connectionOptions(z),
         handler: rotateTickets,
@@ -354,7 +362,7 @@ const command: CliCommand<object> = {
       )
       .example('$0 secrets renew /etc/farkv/secrets --within 30', 'for a timer; nothing restarts')
       .epilogue(
-        `token, writer.crt: clients. reader-token, reader.crt: clients that only read. operator-token, operator.crt: farkv status, drain, member, shard.\nmonitor-token, monitor.crt: the status. server-ID.crt: the server of that --id. peer-token, server.crt: every server.\n\n${exitCodesHelp({ done: 'made' })}`,
+        `token, writer.crt: clients. reader-token, reader.crt: clients that only read. operator-token, operator.crt: what looks at the cluster or changes it.\nmonitor-token, monitor.crt: the status, the page and the metrics. server-ID.crt: the server of that --id. peer-token, server.crt: every server.\n\n${exitCodesHelp({ done: 'made' })}`,
       ),
   handler: () => undefined,
 };

@@ -23,7 +23,7 @@ const FIXED_LIMITS = 'Fixed limits: keys 1 KiB, values 64 MiB; a shard has at mo
 
 const BOUNDS =
   'Bounds: a control connection costs at most 64 KiB of what it sends, and is closed with 64 MiB of unread data, all together with 256 MiB. ' +
-  'A frame has at most 2 KiB before the login, 64 KiB after it, 4 MiB from another server. ' +
+  'A frame has at most 2 KiB before the login, and from a client, 64 KiB from an operator, 4 MiB from another server. ' +
   'After 10 wrong tokens a source address is told to wait 100 ms, then twice as long each time, to 30 s; a right token is let in at once. ' +
   'The port between servers holds 192 connections without a login, and begins 20 logins per second from strange addresses, 50 from those of its servers.';
 
@@ -36,7 +36,7 @@ const HARMLESS: Partial<Record<NodeJS.Signals, string>> = {
 
 function builder(y: Argv): Argv<ServerArguments> {
   let parser = y.usage(
-    '$0 server [OPTIONS]\n\nRuns a server until SIGTERM or SIGINT, then waits until the leases of its clients have run out, and ends.',
+    '$0 server [OPTIONS]\n\nRuns a server until SIGTERM or SIGINT. Then it hands its shards over, waits until the leases of its clients have run out, and ends.',
   );
   for (const name of OPTION_NAMES) {
     const spec = SERVER_OPTIONS[name];
@@ -120,7 +120,7 @@ async function handler(args: ServerArguments): Promise<void> {
   const tell = await serviceManager(process.env, (text) => log('warn', text));
   const told = (): void => {
     if (!stop.signal.aborted) {
-      if (isInfo) log('info', 'stopping, once the leases of clients have run out');
+      if (isInfo) log('info', 'stopping, once the shards are handed over and the leases of clients have run out');
       tell('STOPPING=1');
     }
     stop.abort();

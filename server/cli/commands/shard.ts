@@ -171,7 +171,7 @@ const command: CliCommand<ConnectionArguments> = {
       .example('$0 shard reset 3', 'what would be lost')
       .example('$0 shard reset all --accept-loss', 'after a restart of all servers')
       .epilogue(
-        `${MOVE_NOTE}\n\n${exitCodesHelp({ done: 'done (rebalance: the shards are spread)', failed: 'refused, or called off' })}`,
+        `${MOVE_NOTE}\n\n${exitCodesHelp({ done: 'done (rebalance: the shards are spread)', failed: 'refused, called off, or not done within --wait' })}`,
       ),
   handler: () => undefined,
 };

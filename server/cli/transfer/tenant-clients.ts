@@ -7,7 +7,7 @@ import type { ShardAccess } from '../../../client/client.js';
 import type { BufferValue, Client } from '../../../client/index.js';
 import { FarkvError } from '../../../core/errors.js';
 import { readSecretFile } from '../../config/secret-file.js';
-import { clientOptions, connectWith, type ClientArguments } from '../client-options.js';
+import { clientOptions, connectWith, namespaceOf, type ClientArguments } from '../client-options.js';
 
 export interface TenantsArguments extends ClientArguments {
   readonly tenantTokenFile: readonly string[] | undefined;
@@ -38,7 +38,7 @@ export async function withTenants<T>(
   args: TenantsArguments,
   work: (clients: readonly TransferClient[]) => Promise<T>,
 ): Promise<T> {
-  if (args.namespace !== 0)
+  if (namespaceOf(args.namespace) !== 0)
     throw new FarkvError('ERR_CONFIG', '--namespace: a backup has all namespaces; farkv export writes one');
   const clients: Client<BufferValue, Buffer>[] = [];
   try {

@@ -64,4 +64,8 @@ export const mutations = rows('access', {
     drop(),
     by('session')('under_another_client_s_ticket_nothing_is_sent_again_and_the_rest_goes_on'),
   ],
+  'connects-as-another': [
+    without('OWNER_CONNECTING'),
+    by('session')('a_connection_that_is_being_made_is_another_client_s_after_the_pass'),
+  ],
 });

@@ -34,7 +34,8 @@ static shard_readiness lease_ready(lookup *l, lookup_shard *sh, uint64_t now) {
         return SHARD_READY;
     }
     if (!sh->uncovered) {
-        session_renew(l->session, sh->peer);
+        /* With a lease and no layout that alone is missing: it wakes who waits. */
+        if (sh->layout || now >= sh->lease_granted_until) session_renew(l->session, sh->peer);
         return SHARD_WAIT;
     }
     if (now - sh->uncovered_ns > ASK_AGAIN_NS) {

@@ -8,15 +8,16 @@
  * indeterminate.
  *
  * Twice, because a message of a connection's set-up may be lost, and the connection managers of RDMA send it again only
- * seconds later. Where nobody listens, both are refused within milliseconds. One that is connected is asked by each request; its refusal is final when the shard has been down for long
- * enough (absent_refused).
+ * seconds later. Where nobody listens, both are refused within milliseconds. One that is connected is asked by each
+ * request; its refusal is final when the shard has been down for long enough, and was asked for meanwhile
+ * (absent_refused).
  *
  * Invariant: `judge` is armed while a shard that may become absent has not been down for long enough yet, and whenever
  * something may wait for one that is absent.
  */
 #include "internal.h"
 
-enum { TRIES = 2 };
+enum { TRIES = 2, IDLE_MS = 1000 };
 
 static uint64_t patience(const session *s) { return (uint64_t)s->config.unavailable_ms * 1000000u; }
 
@@ -28,8 +29,11 @@ static bool unanswered(const session_shard *h) {
 }
 
 bool session_absent(session *s, uint32_t shard) {
-    const session_shard *h = &s->shard[shard];
-    return h->down_ns && s->config.unavailable_ms && unanswered(h) && session_now(s) - h->down_ns >= patience(s);
+    session_shard *h = &s->shard[shard];
+    uint64_t now = session_now(s);
+    if (!h->down_ns || !s->config.unavailable_ms || !unanswered(h) || now - h->down_ns < patience(s)) return false;
+    h->asked_ns = now;
+    return true;
 }
 
 void shard_down(session *s, uint32_t shard) {
@@ -40,6 +44,11 @@ void shard_down(session *s, uint32_t shard) {
 void shard_up(session *s, uint32_t shard) { s->shard[shard].down_ns = 0; }
 
 bool absent_refused(session *s, uint32_t shard) {
+    session_shard *h = &s->shard[shard];
+    uint64_t now = session_now(s);
+    /* Nobody has asked for long: it may have been served meanwhile, which an idle client does not hear of. */
+    if (now - h->asked_ns > IDLE_MS * (uint64_t)1000000) h->down_ns = 0;
+    h->asked_ns = now;
     shard_down(s, shard);
     return s->config.unavailable_ms && session_now(s) - s->shard[shard].down_ns >= patience(s);
 }

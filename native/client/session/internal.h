@@ -103,10 +103,11 @@ typedef struct session_shard {
     session_owner *owner;
     /* Invariant: next_sequence - sequence of the first in window <= FKV_DEDUP_WINDOW */
     uint64_t next_sequence;
-    fkv_list window;  /* requests with a sequence */
-    fkv_list parked;  /* changes that wait for the window to move */
-    uint64_t told_ns; /* when NOT_OWNER was last reported */
-    uint64_t down_ns; /* since when nobody is known to answer for it; 0: somebody does */
+    fkv_list window;   /* requests with a sequence */
+    fkv_list parked;   /* changes that wait for the window to move */
+    uint64_t told_ns;  /* when NOT_OWNER was last reported */
+    uint64_t down_ns;  /* since when nobody is known to answer for it; 0: somebody does */
+    uint64_t asked_ns; /* when an operation was last refused, or ended because it is absent */
 } session_shard;
 
 typedef struct session_queue {

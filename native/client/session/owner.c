@@ -130,7 +130,7 @@ void owner_answered(session_owner *o) {
 static bool waits_in_vain(const session_owner *o) {
     for (const fkv_list *l = o->sent.next; l != &o->sent; l = l->next) {
         const request *r = LIST_OF(l, request, link);
-        if (!r->pinned && o->session->shard[r->head.shard].owner != o) return true;
+        if (r->state == REQUEST_SENT && !r->pinned && o->session->shard[r->head.shard].owner != o) return true;
     }
     return false;
 }
@@ -463,7 +463,8 @@ static void change_client(session *s) {
     for (fkv_list *l = s->owners.next, *next; l != &s->owners; l = next) {
         next = l->next;
         session_owner *o = LIST_OF(l, session_owner, link);
-        if (o->state != OWNER_UP) continue;
+        /* One that is being made shows the other's pass. */
+        if (o->state != OWNER_UP && o->state != OWNER_CONNECTING) continue; /* mutation: access/connects-as-another */
         o->retry_now = true;
         owner_drop(o, FKV_DISCONNECTED);
     }

@@ -169,6 +169,26 @@ TEST(a_refusal_of_before_the_owner_was_lost_is_not_the_reason) {
     down();
 }
 
+/* The owner was lost and is back. What it served since, this client has not asked for. */
+TEST(one_refusal_of_an_owner_that_has_served_for_long_is_not_final) {
+    up_with_patience(PATIENCE_MS);
+    outcome put;
+    p->grants = false;
+    puppet_break(p, FAB_SUCCESS);
+    pass(200, NULL);
+    CHECK_EQ(c.connected, 2);
+    p->grants = true;
+    pass(60 * PATIENCE_MS, NULL);
+    p->refuses_with = FKV_SHARD_CLOSED;
+    guest_ask(&c, FKV_OP_PUT, "alpha", "one", 60000, &put);
+    pass(PATIENCE_MS / 2, NULL);
+    CHECK(!put.done);
+    p->refuses_with = FKV_OK;
+    pass(PATIENCE_MS, &put.done);
+    CHECK(put.done && put.status == FKV_OK);
+    down();
+}
+
 TEST(changes_that_wait_for_the_window_end_too) {
     enum { N = FKV_DEDUP_WINDOW + 100 };
     static outcome o[N];
@@ -191,6 +211,7 @@ int main(int argc, char **argv) {
     RUN(a_shard_that_nobody_owns_and_an_owner_that_refuses_are_waited_for_as_long);
     RUN(an_owner_that_is_busy_is_not_absent);
     RUN(a_refusal_of_before_the_owner_was_lost_is_not_the_reason);
+    RUN(one_refusal_of_an_owner_that_has_served_for_long_is_not_final);
     RUN(changes_that_wait_for_the_window_end_too);
     return check_end(argc, argv);
 }

@@ -190,6 +190,24 @@ TEST(a_refused_layout_does_not_leave_a_get_waiting) {
     down();
 }
 
+/* From the LAYOUT on it answers nothing but LEASEs. */
+static void without_layouts(puppet *q, const fkv_request *r) { q->silent = r->op != FKV_OP_LEASE; }
+
+TEST(a_lease_is_not_asked_for_again_while_the_layout_is_missing) {
+    p = puppet_new();
+    guest_open(&c, p, NULL);
+    guest_connect(&c);
+    guest_settle(&c);
+    p->heard = without_layouts;
+    outcome o;
+    guest_start(&c, "alpha", 500, &o);
+    guest_settle(&c);
+    CHECK(p->leases <= 2);
+    p->heard = NULL;
+    p->silent = false;
+    down();
+}
+
 int main(int argc, char **argv) {
     RUN(a_get_may_only_be_answered_under_a_lease);
     RUN(an_old_value_is_not_returned_after_the_lease_has_run_out);
@@ -202,5 +220,6 @@ int main(int argc, char **argv) {
     RUN(a_refused_rkey_brings_the_new_layout_and_not_an_error);
     RUN(a_dead_server_and_a_new_one_are_told_apart_by_their_reason);
     RUN(a_refused_layout_does_not_leave_a_get_waiting);
+    RUN(a_lease_is_not_asked_for_again_while_the_layout_is_missing);
     return check_end(argc, argv);
 }

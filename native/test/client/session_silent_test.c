@@ -113,6 +113,23 @@ TEST(an_owner_that_stands_still_and_lost_one_of_its_shards_is_connected_anew) {
     }
 }
 
+/* Its caller has given up, and only the memory of its value is still lent. */
+TEST(an_owner_that_owes_only_what_nobody_waits_for_is_kept) {
+    up_with_two_shards(true);
+    outcome large;
+    char *value = malloc(40001);
+    memset(value, 'v', 40000), value[40000] = 0;
+    p->silent = true;
+    guest_ask(&c, FKV_OP_PUT, "alpha", value, 50, &large);
+    pass(100, &large.done);
+    CHECK(large.done);
+    session_route(c.s, p->shard, -1);
+    pass(OWNER_MOVED_MS + 50, NULL);
+    CHECK_EQ(c.disconnected, 0);
+    free(value);
+    down();
+}
+
 /* What it is asked of its other shards is not in vain. */
 TEST(an_owner_that_lost_a_shard_of_which_it_owes_nothing_is_kept) {
     up_with_two_shards(true);
@@ -131,6 +148,7 @@ int main(int argc, char **argv) {
     RUN(what_was_sent_to_an_owner_that_stood_still_goes_to_the_next_one_when_that_knows_of_it);
     RUN(what_was_sent_waits_for_an_owner_that_was_replaced_by_one_that_does_not_know_of_it);
     RUN(an_owner_that_stands_still_and_lost_one_of_its_shards_is_connected_anew);
+    RUN(an_owner_that_owes_only_what_nobody_waits_for_is_kept);
     RUN(an_owner_that_lost_a_shard_of_which_it_owes_nothing_is_kept);
     return check_end(argc, argv);
 }

@@ -110,6 +110,22 @@ TEST(under_another_client_s_ticket_nothing_is_sent_again_and_the_rest_goes_on) {
     down();
 }
 
+/* The hello that shows the first client is out: what that connection would carry would be the first client's. */
+TEST(a_connection_that_is_being_made_is_another_client_s_after_the_pass) {
+    outcome o;
+    p = puppet_new();
+    guest_open(&c, p, NULL);
+    guest_connect(&c);
+    session_set_pass(c.s, &(fkv_pass){ .ticket = { .client = 10 } });
+    p->silent = true;
+    guest_ask(&c, FKV_OP_PUT, "alpha", "one", 5000, &o);
+    guest_settle(&c);
+    CHECK_EQ(p->connects, 2);
+    const session_owner *owner = LIST_OF(c.s->owners.next, session_owner, link);
+    CHECK_EQ(owner->shown.client, 10);
+    down();
+}
+
 TEST(a_change_that_was_never_sent_had_no_effect) {
     up();
     outcome o;
@@ -411,6 +427,7 @@ int main(int argc, char **argv) {
     RUN(a_change_that_was_sent_and_not_answered_in_time_is_indeterminate);
     RUN(a_change_that_was_sent_and_is_given_up_is_indeterminate_whatever_the_reason);
     RUN(under_another_client_s_ticket_nothing_is_sent_again_and_the_rest_goes_on);
+    RUN(a_connection_that_is_being_made_is_another_client_s_after_the_pass);
     RUN(a_change_that_was_never_sent_had_no_effect);
     RUN(a_read_without_answer_in_time_is_a_timeout);
     RUN(a_read_is_sent_again_as_long_as_its_time_lasts_and_a_change_is_not);

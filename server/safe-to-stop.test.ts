@@ -11,11 +11,18 @@ interface Given {
   readonly copies?: Readonly<Record<string, CopyState>>;
   readonly minInSync?: number;
   readonly silent?: readonly string[];
+  readonly stopping?: readonly string[];
 }
 
-function status({ copies, minInSync = 1, silent = [] }: Given): ClusterStatus {
+function status({ copies, minInSync = 1, silent = [], stopping = [] }: Given): ClusterStatus {
   const members = IDS.map(
-    (id) => ({ id, role: 'voter', state: silent.includes(id) ? 'unreachable' : 'up' }) as MemberStatus,
+    (id) =>
+      ({
+        id,
+        role: 'voter',
+        state: silent.includes(id) ? 'unreachable' : 'up',
+        node: { stopping: stopping.includes(id) },
+      }) as MemberStatus,
   );
   const all = Object.entries(copies ?? {}).map(([member, state]) => ({ member, state }));
   const inSync = all.filter((c) => c.state === 'in-sync').length;
@@ -39,6 +46,14 @@ test('a copy that is not in sync, or at a server that does not answer, does not 
   const five = status({ copies: { s1: 'in-sync', s2: 'in-sync' }, silent: ['s2'] });
   const more = [...five.members, ...['s4', 's5'].map((id) => ({ ...five.members[0]!, id }))];
   t.is(whyNotStopped({ ...five, members: more }, 's1'), none);
+});
+
+test('a server that is stopping counts as one that does not answer', (t) => {
+  const two = status({ copies: { s1: 'in-sync', s2: 'in-sync' }, stopping: ['s2'] });
+  t.is(whyNotStopped(two, 's1'), 'the metadata group would stop: without s1, 1 of 3 voters answer');
+  const more = [...two.members, ...['s4', 's5'].map((id) => ({ ...two.members[0]!, id }))];
+  t.is(whyNotStopped({ ...two, members: more }, 's1'), 'shard 0 has no other copy in sync at a server that answers');
+  t.is(whyNotStopped({ ...two, members: more }, 's2'), undefined);
 });
 
 test('a cache, the last voters and a stranger', (t) => {

@@ -17,6 +17,12 @@ test('a change names who asked for it, what it is about, and how it ended', (t) 
   t.is(auditCall(undefined, 'drain', { id: 's1' }, 'ok'), undefined);
 });
 
+test('the level of a replication is not taken for the level of the line', (t) => {
+  const fields = auditCall(WHO, 'replication-set', { tenant: 'a', level: 'replicated', replicas: 2 }, 'ok');
+  t.like(fields, { tenant: 'a', replicationLevel: 'replicated', replicas: 2 });
+  t.false(Object.hasOwn(fields ?? {}, 'level'));
+});
+
 test('no secret and nothing unforeseen of a call is written', (t) => {
   const hash = 'ab'.repeat(32);
   const made = auditCall(WHO, 'join-token-add', { hash, ttlMs: 5 }, 'ok');

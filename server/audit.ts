@@ -41,6 +41,9 @@ const CALLS: Readonly<Record<string, readonly string[]>> = {
   join: [],
 };
 
+/** Arguments that have another name in a line, where a field of every line has theirs. */
+const FIELDS: Readonly<Record<string, string>> = { level: 'replicationLevel' };
+
 const digitsOf = (secret: string): string =>
   createHash('sha256').update(secret, 'utf8').digest('hex').slice(0, HASH_DIGITS);
 
@@ -62,8 +65,9 @@ export function auditCall(
   const named: [string, string | number | boolean][] = [];
   for (const name of CALLS[method] ?? []) {
     const value = given[name];
-    if (typeof value === 'number' || typeof value === 'boolean') named.push([name, value]);
-    else if (typeof value === 'string') named.push([name, printable(value, TEXT_MAX)]);
+    const field = FIELDS[name] ?? name;
+    if (typeof value === 'number' || typeof value === 'boolean') named.push([field, value]);
+    else if (typeof value === 'string') named.push([field, printable(value, TEXT_MAX)]);
   }
   const { hash, token, instance } = given;
   return {

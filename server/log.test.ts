@@ -20,10 +20,13 @@ test('who did what is written whatever level is asked for, as text or as an obje
   const fields = { event: 'drain', role: 'operator', name: 'a b\n"', draining: true, result: 'ok' } as const;
   written('text').audit(fields);
   written('json').audit(fields);
+  // The line's own fields are those of no caller.
+  lines.push(formatLine('json', time, 'info', 'm', { event: 'made-up', level: 'error', time: 'never', message: 'm' }));
   written('json').error('an error\nof two lines');
   t.deepEqual(lines, [
     '1970-01-01T00:00:00.000Z info audit drain role=operator name="a b\\n\\"" draining=true result=ok\n',
     '{"time":"1970-01-01T00:00:00.000Z","level":"info","event":"drain","role":"operator","name":"a b\\n\\"","draining":true,"result":"ok"}\n',
+    '{"time":"1970-01-01T00:00:00.000Z","level":"info","event":"made-up","message":"m"}\n',
     '{"time":"1970-01-01T00:00:00.000Z","level":"error","message":"an error\\nof two lines"}\n',
   ]);
 });

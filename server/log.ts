@@ -77,7 +77,9 @@ export function formatLine(
   fields: LogFields | undefined,
 ): string {
   if (format === 'text') return `${time.toISOString()} ${level} ${visible(text)}\n`;
-  return `${visibleJson({ time: time.toISOString(), level, ...(fields ?? { message: text }) })}\n`;
+  const head = { time: time.toISOString(), level };
+  // First in the line, and never those of the fields.
+  return `${visibleJson({ ...head, ...(fields ?? { message: text }), ...head })}\n`;
 }
 
 const LINES = 20;

@@ -96,6 +96,22 @@ test('a request without Host is refused, as HTTP/1.1 wants it', async (t) => {
   t.regex(await send(at, GET('/healthz', 'X: y')), /^HTTP\/1\.1 400 /);
 });
 
+test('an offer to upgrade, a whole URL and a body of no bytes are answered as any request', async (t) => {
+  const { at } = await open(t);
+  const offer = 'Host: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAA';
+  const closing = 'Host: localhost\r\nConnection: close';
+  for (const request of [
+    GET('/healthz', `${offer}\r\nConnection: close`),
+    GET('http://localhost/healthz', closing),
+    GET('/healthz', `${closing}\r\nContent-Length: 0`),
+  ])
+    t.regex(await send(at, request), /^HTTP\/1\.1 200 [^]*\r\n\r\nok\n$/, request);
+  t.regex(await send(at, GET('http://elsewhere.example/healthz', closing)), /^HTTP\/1\.1 421 /);
+  t.regex(await send(at, GET('/healthz', `${closing}\r\nContent-Length: 1`)), /^HTTP\/1\.1 400 /);
+  const head = await send(at, GET('/events', closing).replace('GET', 'HEAD'));
+  t.regex(head, /^HTTP\/1\.1 200 [^]*text\/event-stream[^]*\r\n\r\n$/);
+});
+
 test('many requests for events in one write leave room for pages', async (t) => {
   const { at } = await open(t);
   await send(at, GET('/events').repeat(LISTENERS));

@@ -109,8 +109,7 @@ export class HttpPort {
       });
     });
     this.#http.on('clientError', (_, socket) => socket.destroy());
-    // Neither is spoken here.
-    this.#http.on('upgrade', (_, socket) => socket.destroy());
+    // Not spoken here. An offer to upgrade is passed over: without a listener Node.js answers it as any request.
     this.#http.on('connect', (_, socket) => socket.destroy());
     for (const expecting of ['checkContinue', 'checkExpectation'] as const) {
       this.#http.on(expecting, (request: IncomingMessage, response: ServerResponse) => {
@@ -182,7 +181,7 @@ export class HttpPort {
       this.#text(request, response, 405, 'this port is for reading: GET and HEAD only');
       return;
     }
-    if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined) {
+    if (Number(headers['content-length'] ?? 0) !== 0 || headers['transfer-encoding'] !== undefined) {
       this.#text(request, response, 400, 'no body is taken');
       return;
     }
@@ -195,7 +194,11 @@ export class HttpPort {
       this.#text(request, response, 421, 'the name in Host is not one of this server: use 127.0.0.1 or localhost');
       return;
     }
-    const path = (request.url ?? '').split('?')[0] ?? '';
+    const { authority, path } = targetOf(request.url ?? '');
+    if (authority !== undefined && !isOwnHost(authority, socket.localAddress, this.#options.addresses)) {
+      this.#text(request, response, 421, 'the name in the URL is not one of this server: use 127.0.0.1 or localhost');
+      return;
+    }
     if (path === '/healthz') {
       this.#text(request, response, 200, 'ok');
       return;
@@ -247,7 +250,11 @@ export class HttpPort {
       this.#send(request, response, 200, this.#metrics.contentType(isOpen), text);
       return;
     }
-    if (path === '/events' && request.method === 'GET') {
+    if (path === '/events' && request.method === 'HEAD') {
+      response.writeHead(200, { ...HEADERS, 'Content-Type': 'text/event-stream' }).end();
+      return;
+    }
+    if (path === '/events') {
       this.#listen(request, response, who);
       return;
     }
@@ -285,4 +292,11 @@ export class HttpPort {
     });
     response.end(request.method === 'HEAD' ? undefined : body);
   }
+}
+
+/** Proxies ask with the whole URL, of which a server has to take the name as well. */
+function targetOf(url: string): { readonly authority: string | undefined; readonly path: string } {
+  const [, authority, rest = url] = /^https?:\/\/([^/?]*)(.*)$/i.exec(url) ?? [];
+  const path = rest.split('?')[0] ?? '';
+  return { authority, path: authority !== undefined && path === '' ? '/' : path };
 }

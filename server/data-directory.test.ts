@@ -173,6 +173,17 @@ test('the mark of served shards outlives the process until it is cleared', (t) =
   third.close();
 });
 
+test('a mark that cannot be written is an error of the directory that names the file', (t) => {
+  const path = fresh();
+  const directory = open(path);
+  mkdirSync(join(path, 'serving.json'));
+  t.throws(
+    () => directory.markServing({ leaseMs: 2000, driftPpm: 100 }),
+    refused(/serving\.json cannot be written: .*EISDIR/),
+  );
+  directory.close();
+});
+
 test('a temporary directory is removed at the end, and so is that of a server that was killed', (t) => {
   const first = open(undefined);
   const { path } = first;

@@ -24,6 +24,7 @@ import { makeDirectory, privateTemporaryDirectory } from '../net/private-directo
 import { syncDirectory } from '../net/sync-directory.js';
 import { openRegular, readRegular } from '../net/regular-file.js';
 import type { Peer } from './config/settings.js';
+import { describeError } from './log.js';
 import { ownFile } from './own-file.js';
 import { needingRoom } from './raft-storage/disk.js';
 
@@ -231,7 +232,11 @@ export class DataDirectory {
   markServing(serving: Serving): void {
     // Where the last run's leases were longer, the longer ones count until this run has waited for them, which it has
     // by now.
-    this.#write('serving.json', serving);
+    try {
+      this.#write('serving.json', serving);
+    } catch (error) {
+      refuse(`${join(this.path, 'serving.json')} cannot be written: ${describeError(error)}`, error);
+    }
   }
 
   /** Every lease has run out: the next start need not wait. */

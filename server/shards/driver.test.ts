@@ -1,6 +1,7 @@
 import test from 'ava';
 import { bootstrap, incarnation, join, segment, serving, World } from '../../test/support/shard-world.js';
 import { layoutDelta } from './layout-delta.js';
+import { FarkvError } from '../../core/errors.js';
 import { toHex64 } from '../../core/hex64.js';
 
 test('a shard is opened under its epoch, told, and served only when the old leases are over', async (t) => {
@@ -22,6 +23,23 @@ test('the start is marked once, before the first shard is served, and memory is 
   t.true(world.events.indexOf('marked') < world.events.findIndex((e) => e.startsWith('serve')));
   t.is(world.events.filter((e) => e.endsWith(`memory ${4 << 20}`)).length, 4);
   t.deepEqual(world.life.serving, [0, 1, 2, 3]);
+});
+
+test('a start that cannot be marked ends the server in order, and serves nothing', async (t) => {
+  const world = new World({
+    beforeServing: () => {
+      throw new FarkvError('ERR_DATA_DIR', 'serving.json cannot be written');
+    },
+  });
+  world.apply(bootstrap(1), join(1), { t: 'assign-shards' });
+  await world.quiet();
+  world.leasesOver();
+  await world.quiet();
+  t.deepEqual(
+    world.failures.map(({ code }) => code),
+    ['ERR_DATA_DIR'],
+  );
+  t.false(world.events.some((event) => event.startsWith('serve')));
 });
 
 test('nothing is opened before the metadata names this start of the server', async (t) => {

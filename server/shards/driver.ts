@@ -253,11 +253,16 @@ export class ShardDriver {
 
   // ---------------------------------------------------------------- the loop
 
+  /** Never throws: it runs in handlers of promises and events, where an error would end the thread at once. */
   #input(input: () => void): void {
-    input();
-    for (const action of this.#shards.take()) {
-      if ('of' in action) this.#ask(action);
-      else this.#act(action);
+    try {
+      input();
+      for (const action of this.#shards.take()) {
+        if ('of' in action) this.#ask(action);
+        else this.#act(action);
+      }
+    } catch (error) {
+      this.#options.fatal(asFarkvError(error));
     }
     for (const wake of this.#waiters.splice(0)) wake();
   }

@@ -1,4 +1,5 @@
 import test from 'ava';
+import { SHARDS_MAX } from '../metadata/check-state.js';
 import type { MetadataState, Region, Shard } from '../metadata/state.js';
 import { DEFAULT_TENANT } from '../metadata/tenants.js';
 import { mapFrames, MapAssembler, clientMap } from './client-map.js';
@@ -162,4 +163,21 @@ test('clients of a replicated tenant are told so, and no others', (t) => {
   const frames: unknown[] = [];
   new FrameReader(SERVER_FRAME_LIMITS).push(Buffer.from(frame!), (f) => frames.push(f) > 0);
   t.is((frames[0] as MapPush).map.replicated, true);
+});
+
+test('parts without an end, and more shards than any map has, are refused', (t) => {
+  const part = (shards: readonly Shard[]): MapPush => ({ t: 'map', map: clientMap(state(1, shards)), more: true });
+  const shards = Array.from({ length: SHARDS_MAX }, (_, n) => shard(n, 0));
+  const full = new MapAssembler();
+  full.push(part(shards));
+  t.throws(() => full.push(part([shard(0, 0)])), { code: 'ERR_PROTOCOL' });
+  const endless = new MapAssembler();
+  const empty = part([]);
+  for (let i = 0; i < SHARDS_MAX; i++) endless.push(empty);
+  t.throws(() => endless.push(empty), { code: 'ERR_PROTOCOL' });
+  const several = new MapAssembler();
+  for (let i = 0; i < 3; i++) {
+    several.push(part(shards.slice(1)));
+    t.is(several.push({ t: 'map', map: clientMap(state(1, [shard(0, 0)])) })?.shards.length, SHARDS_MAX);
+  }
 });

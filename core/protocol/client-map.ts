@@ -2,6 +2,8 @@
  * The map that a server sends to its clients, cut into frames, and put together again. Both directions stand here so
  * that they cannot differ: `mapFrames` at the server, MapAssembler at the client.
  */
+import { FarkvError } from '../errors.js';
+import { SHARDS_MAX } from '../metadata/check-state.js';
 import type { Member, MetadataState, Shard } from '../metadata/state.js';
 import { DEFAULT_TENANT, tenantRange } from '../metadata/tenants.js';
 import { encodeFrame } from './frame.js';
@@ -85,13 +87,19 @@ export function mapFrames(
 export class MapAssembler {
   #map: ClientMap | undefined;
   #parts: MapPush[] = [];
+  /** Invariant: the shards of #parts, at most SHARDS_MAX, as are the parts. */
+  #shards = 0;
 
-  /** The whole map once the last frame of a push has come, undefined before. */
+  /** The whole map once the last frame of a push has come, undefined before. Throws when there is more than any map has. */
   push(frame: MapPush): ClientMap | undefined {
+    this.#shards += frame.map.shards.length;
+    if (this.#shards > SHARDS_MAX || this.#parts.length >= SHARDS_MAX)
+      throw new FarkvError('ERR_PROTOCOL', `a map in parts with more than ${SHARDS_MAX} shards`);
     this.#parts.push(frame);
     if (frame.more === true) return undefined;
     const parts = this.#parts;
     this.#parts = [];
+    this.#shards = 0;
     const byNumber = new Map<number, Shard>();
     if (parts[0]?.partial === true) for (const s of this.#map?.shards ?? []) byNumber.set(s.shard, s);
     for (const part of parts) for (const s of part.map.shards) byNumber.set(s.shard, s);

@@ -22,14 +22,13 @@ import { RefusedTicket } from './refused-ticket.js';
 import { Routes, shardRange, type Identity } from './routes.js';
 import { Scanner } from './scan.js';
 import { SpunReads } from './spun-reads.js';
+import { StaleMap } from './stale-map.js';
 import { localCapabilities, type ClientStats, type Transport } from './transport.js';
 import { ValueMemory } from './value-memory.js';
 
 /** Of all that are connecting. */
 const aborts = new AbortWatch<() => void>((end) => end());
 
-/** A server whose map is old is left for another one, at most so often. */
-const STALE_MAP_MS = 2000;
 /** Refusals that no waiting mends: when every server answers with one, connect fails at once. */
 const FINAL = new Set(['ERR_UNAUTHORIZED', 'ERR_PROTOCOL_VERSION', 'ERR_CONFIG', 'ERR_ADDRESS_INVALID']);
 
@@ -59,6 +58,7 @@ export class Cluster {
   readonly #control: ControlConnection;
   /** The welcome of any server brings another ticket, with the same id. */
   readonly #refusedTicket = new RefusedTicket(() => this.#control.reconnect());
+  readonly #stale = new StaleMap(() => this.#control.reconnect());
   readonly #open: Promise<Parts>;
   #opened: (parts: Parts) => void = () => undefined;
   #refused: (error: FarkvError) => void = () => undefined;
@@ -68,7 +68,6 @@ export class Cluster {
   #tenant: string | undefined;
   #unowned = false;
   #mapEpoch = -1;
-  #mapAt = 0;
   #controlErrors: readonly FarkvError[] = [];
   #begunAt = 0;
   /** The cluster that was named last, if it is another one than the client's. */
@@ -174,8 +173,8 @@ export class Cluster {
     parts.native.setReplicated(map.replicated === true);
     parts.native.setOwners(owners);
     parts.native.setRoutes(routes);
+    this.#stale.taken(map.mapEpoch > this.#mapEpoch);
     this.#mapEpoch = map.mapEpoch;
-    this.#mapAt = performance.now();
     // One shard that waits for an operator is to keep nobody from the others.
     this.#unowned = routes.every((route) => route.owner < 0);
     this.#control.learn(map.members.flatMap((member) => member.control).filter(isServer));
@@ -206,6 +205,8 @@ export class Cluster {
       maxQueued,
       explain: (shard) => this.#explain(shard),
       ended: (shard) => this.#routes.ended(shard),
+      // Not from inside the drain that the operation ended in.
+      unavailable: () => queueMicrotask(() => this.#unavailable()),
       access: this.#access,
     });
     return {
@@ -252,10 +253,7 @@ export class Cluster {
     if (this.#closed) return;
     if (event.type === 'not-owner') {
       // The server will push what changed, unless it has lost its cluster.
-      const now = performance.now();
-      if (now - this.#mapAt < STALE_MAP_MS) return;
-      this.#mapAt = now;
-      this.#control.reconnect();
+      this.#stale.notOwner();
       return;
     }
     if (event.type === 'silent') {
@@ -271,6 +269,11 @@ export class Cluster {
     else state.failed(event.provider, event.reason);
     this.#settings.onEvent({ type: 'transport', transport: state.report() });
     this.#look();
+  }
+
+  /** The control server may be cut off from those that know who owns the shard now. */
+  #unavailable(): void {
+    if (!this.#closed) this.#stale.unavailable();
   }
 
   // ---------------------------------------------------------------- ready or not

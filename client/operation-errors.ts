@@ -17,17 +17,21 @@ export interface Explanations {
   readonly explain: (shard: number) => string;
   /** Why the shard's owner ended its connection lately, for a person. */
   readonly ended?: ((shard: number) => string | undefined) | undefined;
+  /** An operation has ended because nobody answers for its shard. */
+  readonly unavailable?: (() => void) | undefined;
 }
 
 export class OperationErrors {
   readonly #native: NativeClient;
   readonly #explain: (shard: number) => string;
+  readonly #unavailable: () => void;
   /** Why the shard's owner ended its connection lately; undefined: it did not. */
   readonly whyEnded: (shard: number) => string | undefined;
 
-  constructor(native: NativeClient, { explain, ended }: Explanations) {
+  constructor(native: NativeClient, { explain, ended, unavailable }: Explanations) {
     this.#native = native;
     this.#explain = explain;
+    this.#unavailable = unavailable ?? (() => undefined);
     this.whyEnded = ended ?? (() => undefined);
   }
 
@@ -46,6 +50,7 @@ export class OperationErrors {
   }
 
   unavailable(shard: number): FarkvError {
+    this.#unavailable();
     return statusError(Status.shardUnavailable, this.#explain(shard));
   }
 }

@@ -4,8 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type FarkvError } from '../../client/index.js';
+import type { ClusterStatus } from '../../server/status.js';
 import { Cluster } from '../support/cluster.js';
-import { statusWhen, whole } from '../support/status.js';
+import { served, statusWhen, whole } from '../support/status.js';
 
 test.serial('the tokens of servers and operators are exchanged while clients work: no call fails', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'farkv-tokens-'));
@@ -62,3 +63,50 @@ test.serial('the tokens of servers and operators are exchanged while clients wor
   load.over = true;
   await t.notThrowsAsync(working);
 });
+
+test.serial(
+  'a client of a server that is cut off from the others by its token gets the map from another one',
+  async (t) => {
+    const directory = mkdtempSync(join(tmpdir(), 'farkv-tokens-'));
+    t.teardown(() => rmSync(directory, { recursive: true }));
+    const file = (name: string, token: string): string => {
+      writeFileSync(join(directory, name), `${token}\n`, { mode: 0o600 });
+      return join(directory, name);
+    };
+    const common = file('peer', 'of servers');
+    const args = ['--peer-token-file', common, '--token-file', file('client', 'of clients')];
+    args.push('--operator-token-file', file('operator', 'of operators'));
+    const cluster = await Cluster.start(t, { servers: 3, shards: 6, memory: '32mb', args, absent: [0, 1, 2] });
+    const [s1, , s3] = cluster.servers;
+    s3!.args = s3!.args.map((arg) => (arg === common ? file('peer of s3', 'of servers') : arg));
+    await Promise.all(cluster.servers.map((server) => server.start()));
+    const access = { token: 'of operators' };
+    const owners = ({ shards }: ClusterStatus): unknown[] => shards.map(({ owner }) => owner);
+    await statusWhen(s1!.address, (status) => whole(status) && owners(status).includes('s3'), access);
+
+    const servers = [...cluster.addresses].reverse();
+    const settings = { servers, token: 'of clients', unavailableAfterMs: 500 };
+    const kv = await connect(settings);
+    t.teardown(() => kv.close());
+    const keys = Array.from({ length: 60 }, (_, i) => `k${i}`);
+    for (const key of keys) await kv.put(key, key);
+    file('peer of s3', 'of nobody');
+    await statusWhen(s1!.address, (status) => served(status) && !owners(status).includes('s3'), access);
+
+    // Each failed round may make the client leave a server; there are three.
+    const readsAll = async (client: typeof kv): Promise<boolean> => {
+      for (const until = performance.now() + 30_000; performance.now() < until;) {
+        const answers = await Promise.allSettled(keys.map((key) => client.get(key)));
+        if (answers.every((answer, i) => answer.status === 'fulfilled' && answer.value?.toString() === keys[i]))
+          return true;
+        // Calls that fail at once leave the connections no turn of the event loop.
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      return false;
+    };
+    t.true(await readsAll(kv), 'a client that was there before');
+    const late = await connect(settings);
+    t.teardown(() => late.close());
+    t.true(await readsAll(late), 'a client that came later');
+  },
+);

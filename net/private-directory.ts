@@ -29,7 +29,14 @@ export function privateTemporaryDirectory(): string {
  * directory would be lost with its name.
  */
 export function makeDirectory(path: string): void {
-  make(path, syncDirectory);
+  make(path, (parent) => {
+    try {
+      syncDirectory(parent);
+    } catch (cause) {
+      // One that this user may not list, or of a file system that syncs no directories: the next start would not try.
+      if (!['EACCES', 'EINVAL'].includes((cause as NodeJS.ErrnoException).code ?? '')) throw cause;
+    }
+  });
 }
 
 /**

@@ -34,7 +34,7 @@ export const mutations = rows('metadata', {
     without('p.state'),
     duties('a learner that has never answered gets no vote, however short the log; one that answers does'),
   ],
-  'dead-learner-votes': [always(), duties('votes move only while the learners that get them answer')],
+  'dead-learner-votes': [always(), duties('votes move only while most of those who will vote answer')],
   'silence-unconfirmed': [
     instead('asked(id, nowMs());', 'asked(id, nowMs()); this.current?.leases.confirmed(nowMs());'),
     leases(

@@ -107,7 +107,7 @@ test('a learner that has never answered gets no vote, however short the log; one
   await until(() => driver.status().config.voters.length === 3);
 });
 
-test('learners that die after the metadata gave them votes do not stop the leader, and vote when they are back', async (t) => {
+test('learners that die after the metadata gave them votes do not stop the leader, and vote when most are back', async (t) => {
   const { driver, proposer, duties, until, accepts, isActive } = await alone(t, 50);
   await proposer.propose(comes('s2'), 5000);
   await proposer.propose(comes('s3'), 5000);
@@ -118,29 +118,33 @@ test('learners that die after the metadata gave them votes do not stop the leade
   duties.look();
   await proposer.propose({ t: 'no-op' }, 5000);
   t.deepEqual(driver.status().config.voters, [S1]);
-  accepts(S2);
-  duties.look();
-  t.deepEqual(driver.status().config.voters, [S1], 'both or none: two voters survive less than one');
-  for (const id of [S2, S3]) accepts(id);
-  duties.look();
-  await until(() => driver.status().config.voters.length === 3);
+  // Two of three: nobody calls for another look.
+  await until(() => {
+    accepts(S2);
+    return driver.status().config.voters.length === 3;
+  });
 });
 
-test('votes move only while the learners that get them answer', (t) => {
+test('votes move only while most of those who will vote answer', (t) => {
   const log = MetadataLog.cluster(1, ['s1', 's2', 's3']).do(comes('s4'));
   const config = { voters: [S1, S2, S3], outgoing: [], learners: [S4] };
   t.deepEqual(changesTo(log.state, { ...config, learners: [] }, new Set([S1])), [{ kind: 'learner', id: S4 }]);
   t.deepEqual(changesTo(log.state, config, new Set([S1])), []);
   log.do({ t: 'voters-set', voters: ['s1', 's2', 's4'] });
-  t.deepEqual(changesTo(log.state, config, new Set([S1, S2])), [], 'the vote of s3 stays where it is');
-  t.deepEqual(changesTo(log.state, config, new Set([S1, S4])), [
-    { kind: 'learner', id: S3 },
-    { kind: 'voter', id: S4 },
-  ]);
+  t.deepEqual(changesTo(log.state, config, new Set([S1])), [], 'the vote of s3 stays where it is');
+  for (const near of [
+    [S1, S4],
+    [S1, S2],
+  ])
+    t.deepEqual(changesTo(log.state, config, new Set(near)), [
+      { kind: 'learner', id: S3 },
+      { kind: 'voter', id: S4 },
+    ]);
   t.deepEqual(changesTo(log.state, { ...config, outgoing: [S1] }, new Set([S1, S4])), []);
   // The server that was to vote is removed: nothing waits for it.
   log.do({ t: 'server-remove', id: 's4', raftId: S4 });
-  t.deepEqual(changesTo(log.state, config, new Set([S1])), [
+  t.deepEqual(changesTo(log.state, config, new Set([S1])), [{ kind: 'remove', id: S4 }]);
+  t.deepEqual(changesTo(log.state, config, new Set([S1, S2])), [
     { kind: 'learner', id: S3 },
     { kind: 'remove', id: S4 },
   ]);

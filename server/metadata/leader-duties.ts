@@ -346,8 +346,14 @@ export class LeaderDuties {
     const { driver, log } = this.#options;
     if (!driver.leads || driver.state.clusterId === '') return;
     const status = driver.status();
-    const changes = status.configCommitted ? changesTo(driver.state, status.config, nearTo(status)) : [];
-    if (changes.length === 0) return;
+    if (!status.configCommitted) return;
+    const changes = changesTo(driver.state, status.config, nearTo(status));
+    if (changes.length === 0) {
+      // Nobody says when who is to vote answers.
+      const all = new Set(driver.state.servers.map((s) => s.raftId));
+      if (changesTo(driver.state, status.config, all).length > 0) this.#lookAgain();
+      return;
+    }
     const refusal = driver.proposeChange({ changes });
     if (refusal === undefined) {
       log.info(
@@ -356,6 +362,10 @@ export class LeaderDuties {
       return;
     }
     log.debug(`the metadata group cannot be changed now, and will be retried: ${refusal}`);
+    this.#lookAgain();
+  }
+
+  #lookAgain(): void {
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => this.look(), RECONCILE_MS);
   }
@@ -380,9 +390,9 @@ export function nearTo({ progress, lastIndex, id }: Pick<RaftStatus, 'progress' 
 }
 
 /**
- * Changes that give `config` the voters and learners of the metadata. Votes move together, and only while each learner
- * that gets one is in `near`: it may have died since the metadata gave it the vote, and a joint configuration that needs
- * the votes of dead members is never left again.
+ * Changes that give `config` the voters and learners of the metadata. Votes move together, and only while most of those
+ * who will vote are in `near`: they may have died since the metadata gave them the votes, and a joint configuration that
+ * needs the votes of dead members is never left again. A voter that has left the cluster may go before the rest.
  */
 export function changesTo(
   state: MetadataState,
@@ -397,14 +407,24 @@ export function changesTo(
   );
   // A server that comes is a learner first: an empty voter could stop the group.
   const known = (id: number): boolean => config.voters.includes(id) || config.learners.includes(id);
-  const changes: MemberChange[] = [];
-  for (const id of wanted.keys()) if (!known(id)) changes.push({ kind: 'learner', id });
-  const moved = [...wanted].filter(
-    ([id, kind]) => known(id) && !(kind === 'voter' ? config.voters : config.learners).includes(id),
-  );
-  // mutation: metadata/dead-learner-votes
-  if (moved.every(([id, kind]) => kind === 'learner' || near.has(id)))
-    changes.push(...moved.map(([id, kind]) => ({ kind, id })));
-  for (const id of [...config.voters, ...config.learners]) if (!wanted.has(id)) changes.push({ kind: 'remove', id });
-  return changes;
+  const come = [...wanted.keys()].filter((id) => !known(id)).map((id) => ({ kind: 'learner', id }) as const);
+  const move = [...wanted]
+    .filter(([id, kind]) => known(id) && !(kind === 'voter' ? config.voters : config.learners).includes(id))
+    .map(([id, kind]) => ({ kind, id }));
+  const leave = (of: readonly number[]): MemberChange[] =>
+    of.filter((id) => !wanted.has(id)).map((id) => ({ kind: 'remove', id }));
+  const goes = [...leave(config.voters), ...leave(config.learners)];
+  for (const changes of [[...move, ...goes], goes])
+    if (mostAreNear(config.voters, changes, near)) return [...come, ...changes]; // mutation: metadata/dead-learner-votes
+  return [...come, ...leave(config.learners)];
+}
+
+/** Of those who vote after the changes. */
+function mostAreNear(before: readonly number[], changes: readonly MemberChange[], near: ReadonlySet<number>): boolean {
+  const voters = new Set(before);
+  for (const { kind, id } of changes) {
+    if (kind === 'voter') voters.add(id);
+    else voters.delete(id);
+  }
+  return 2 * [...voters].filter((id) => near.has(id)).length > voters.size;
 }

@@ -234,8 +234,10 @@ void verbs_timeouts(verbs_cq *cq) {
         if (c->state != VERBS_UP) {
             if (now < c->deadline_ns) continue;
             if (c->state == VERBS_LEAVING) {
-                verbs_receives_over(c);
-                verbs_left(c);
+                if (c->ends)
+                    verbs_receives_over(c); /* not waited for any more */
+                else
+                    verbs_left(c);
                 continue;
             }
             bool ours = c->state == VERBS_RESOLVING || c->state == VERBS_ROUTING || c->state == VERBS_CONNECTING;

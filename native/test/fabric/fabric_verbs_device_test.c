@@ -400,6 +400,23 @@ TEST(a_device_that_does_not_say_that_receives_are_over_is_not_waited_for) {
     rig_free(r);
 }
 
+TEST(an_end_that_nobody_acknowledges_waits_for_its_receives_too) {
+    rig *r = rig_new();
+    verbs_conn *c = established(r, 1);
+    verbs_disconnect(&c->head);
+    c->deadline_ns = 0; /* that of its goodbye passes */
+    verbs_timeouts(&r->cq);
+    fab_wc wc[4];
+    CHECK_EQ(verbs_poll(&r->cq.head, wc, 4), 0);
+    CHECK(c->in_error && c->ends);
+    CHECK_EQ(destroyed, 0);
+    over(r, c);
+    CHECK_EQ(verbs_poll(&r->cq.head, wc, 4), 0);
+    CHECK_EQ(verbs_poll(&r->cq.head, wc, 4), 0);
+    CHECK_EQ(destroyed, 1);
+    rig_free(r);
+}
+
 /* ---- a device that goes away ---- */
 
 TEST(the_channel_of_a_lost_device_wakes_nobody) {
@@ -463,6 +480,7 @@ int main(int argc, char **argv) {
     RUN(a_read_that_failed_is_not_answered_by_those_that_were_flushed);
     RUN(a_queue_pair_is_there_until_its_receives_are_over);
     RUN(a_device_that_does_not_say_that_receives_are_over_is_not_waited_for);
+    RUN(an_end_that_nobody_acknowledges_waits_for_its_receives_too);
     RUN(the_channel_of_a_lost_device_wakes_nobody);
     RUN(memory_that_a_device_writes_is_not_copied_for_children);
     return check_end(argc, argv);

@@ -43,16 +43,18 @@ TEST(what_was_answered_or_read_comes_back_with_each_copy_when_all_lose_their_pow
 TEST(what_was_answered_early_is_lost_only_when_all_lose_their_power_and_only_the_last_of_it) {
     failover_counts n = { 0 };
     uint64_t seed = check_seed();
-    for (int i = 0; i < failover_lives; i++) {
+    int i = 0;
+    /* One window of seeds in six has no life that ends between an answer and its sync. */
+    for (; i < failover_lives || (n.lost_early == 0 && i < 4 * failover_lives); i++) {
         check_replays(seed + (uint64_t)i);
         (i % 2 ? failover_live_early : failover_end_early)(seed + (uint64_t)i, &n);
     }
     printf(
         "%d lives with early answers: %llu answers; %llu promotions, %llu handovers, %llu removals, %llu joins, %llu "
         "kills, %llu lost all copies; %llu answers were on no disk when all lost their power\n",
-        failover_lives, (unsigned long long)n.answered, (unsigned long long)n.promotions,
-        (unsigned long long)n.handovers, (unsigned long long)n.removals, (unsigned long long)n.joins,
-        (unsigned long long)n.kills, (unsigned long long)n.lost, (unsigned long long)n.lost_early);
+        i, (unsigned long long)n.answered, (unsigned long long)n.promotions, (unsigned long long)n.handovers,
+        (unsigned long long)n.removals, (unsigned long long)n.joins, (unsigned long long)n.kills,
+        (unsigned long long)n.lost, (unsigned long long)n.lost_early);
     CHECK(n.lost_early > 0);
 }
 

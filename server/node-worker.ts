@@ -19,7 +19,7 @@ async function run({ settings }: Start): Promise<void> {
   // Imported here, so that both threads load at once, and a missing addon is an answer and not a thread that dies.
   const [{ FarkvNode }, { addon }] = await Promise.all([import('./node.js'), import('../native/addon.js')]);
   const node = new FarkvNode(settings, addon, front, (level, text, fields) => say({ t: 'log', level, text, fields }));
-  const life = { stopping: false };
+  const life = { stopping: false, failed: false };
   port?.on('message', (message: ToNode) => {
     if (message.t === 'status') {
       node.status().then(
@@ -29,6 +29,7 @@ async function run({ settings }: Start): Promise<void> {
       );
       return;
     }
+    if (life.failed) return;
     life.stopping = true;
     void node.stop().then(() => say({ t: 'stopped' }));
   });
@@ -38,6 +39,7 @@ async function run({ settings }: Start): Promise<void> {
     await node.failure;
   } catch (error) {
     if (life.stopping) return;
+    life.failed = true; // said when it has stopped, whoever tells it to stop meanwhile
     await node.stop();
     throw error;
   }

@@ -345,6 +345,9 @@ class Visit {
         written = await this.#turn();
         if (!written)
           throw new FarkvError('ERR_BUSY', 'too many changes by one operator: later ones are accepted again');
+        // What let it in may have ended while the call waited for its turn.
+        if (this.#incoming.connection.closed)
+          throw new FarkvError('ERR_UNAUTHORIZED', 'the connection of this call was ended');
       }
       const result = await this.#options.call(access, call.method, call.args);
       this.#answer({ t: 'answer', id: call.id, ok: true, result });

@@ -2,8 +2,10 @@
 import test, { type ExecutionContext } from 'ava';
 import { EventEmitter, once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { FarkvError } from '../../core/errors.js';
 import type { MetadataState, Shard } from '../../core/metadata/state.js';
+import { ControlClient } from '../../net/control-client.js';
 import { STATE } from '../../test/support/control-rig.js';
 import { stallThreads } from '../../test/support/stalled-threads.js';
 import { Log } from '../log.js';
@@ -19,7 +21,7 @@ async function ends(closed: Promise<void>): Promise<boolean> {
 
 async function open(
   t: ExecutionContext,
-  { listen = [{ host: '127.0.0.1', port: 0 }], ...options }: Partial<FrontOptions & FrontStart> = {},
+  { listen = [{ host: '127.0.0.1', port: 0 }], httpListen = [], ...options }: Partial<FrontOptions & FrontStart> = {},
 ): Promise<FrontThread> {
   return await FrontThread.open({
     worker: loadFront({
@@ -27,7 +29,7 @@ async function open(
       listen,
       tls: undefined,
       access: { tenants: [] },
-      httpListen: [],
+      httpListen,
       maxConnections: 10,
       handshakeMs: 60_000,
       logLevel: 'error',
@@ -49,6 +51,48 @@ test('an address that is taken is said, and the thread ends', async (t) => {
   const { port } = taken.address() as AddressInfo;
   await t.throwsAsync(open(t, { listen: [{ host: '127.0.0.1', port }] }), { code: 'ERR_ADDRESS_IN_USE' });
   taken.close();
+});
+
+test('calls that come while a server starts are refused as busy, and the start goes on', async (t) => {
+  const free = createServer().listen(0, '127.0.0.1');
+  await once(free, 'listening');
+  const { port } = free.address() as AddressInfo;
+  await new Promise((resolve) => free.close(resolve));
+  const lines: string[] = [];
+  const starting = open(t, {
+    listen: [{ host: '127.0.0.1', port }],
+    httpListen: [{ host: '127.0.0.1', port: 0 }],
+    log: new Log('error', (_, text) => lines.push(text)),
+  });
+  const answers = new Set<string>();
+  const settings = {
+    address: `127.0.0.1:${port}`,
+    trust: undefined,
+    timeoutMs: 5000,
+    hello: { role: 'admin' },
+  } as const;
+  const asked = (async (): Promise<void> => {
+    while (!answers.has('answered')) {
+      try {
+        const client = await ControlClient.open(settings);
+        t.teardown(() => client.connection.close());
+        while (!answers.has('answered'))
+          await client.call('status', {}, 5000).then(
+            () => answers.add('answered'),
+            (error: unknown) => answers.add((error as FarkvError).code),
+          );
+      } catch {
+        // Nobody listens yet.
+        await turn();
+      }
+    }
+  })();
+  const front = await starting;
+  await asked;
+  answers.delete('ERR_BUSY');
+  t.deepEqual([...answers], ['answered']);
+  t.deepEqual(lines, []);
+  t.true(await ends(front.close()));
 });
 
 test('a thread that dies is told once, and what is left of it can be closed', async (t) => {

@@ -2,7 +2,6 @@
  * FrontThread: the thread of clients and operators (front-worker.ts) as the thread of Raft sees it: it is sent each new
  * state of the metadata, and asks for what only this thread can answer. Nothing waits for it.
  */
-import { once } from 'node:events';
 import type { Worker } from 'node:worker_threads';
 import { FarkvError } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
@@ -81,19 +80,22 @@ export class FrontThread {
     const { worker, incarnation } = options;
     worker.on('error', (error) => options.log.error(`the thread of clients and operators: ${describeError(error)}`));
     worker.postMessage({ t: 'open', incarnation } satisfies ToFront);
-    for (;;) {
-      const [message] = (await Promise.race([once(worker, 'message'), once(worker, 'exit').then(() => [])])) as [
-        FromFront | undefined,
-      ];
-      if (message?.t === 'bound') return new FrontThread(options, worker, message);
-      if (message?.t === 'log') {
-        options.log.pass(message.level, message.text, message.fields);
-        continue;
-      }
-      await worker.terminate();
-      if (message?.t === 'failed') throw new FarkvError(message.failure.code, message.failure.message);
-      throw new FarkvError('ERR_INTERNAL', 'the thread of clients and operators could not start');
-    }
+    const first = await new Promise<FromFront | undefined>((resolve) => {
+      const end = (): void => over(undefined);
+      const take = (message: FromFront): void => {
+        if (message.t === 'log') options.log.pass(message.level, message.text, message.fields);
+        else over(message);
+      };
+      const over = (message: FromFront | undefined): void => {
+        worker.off('message', take).off('exit', end);
+        resolve(message);
+      };
+      worker.on('message', take).on('exit', end);
+    });
+    if (first?.t === 'bound') return new FrontThread(options, worker, first);
+    await worker.terminate();
+    if (first?.t === 'failed') throw new FarkvError(first.failure.code, first.failure.message);
+    throw new FarkvError('ERR_INTERNAL', 'the thread of clients and operators could not start');
   }
 
   get figures(): FrontFigures {

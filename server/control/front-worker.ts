@@ -51,11 +51,14 @@ async function run(start: FrontStart): Promise<void> {
   const log = new Log(start.logLevel, (level, text, fields) => say({ t: 'log', level, text, fields }));
   const asked = new Map<number, Asked>();
   let calls = 0;
+  let isBound = false;
   let state = EMPTY;
   const known = new RecentAddresses(KNOWN_ADDRESSES);
   const logins = new Logins();
   const send = (caller: Caller, method: string, args: unknown): Promise<unknown> =>
     new Promise((resolve, reject) => {
+      // The control port answers while the others are bound.
+      if (!isBound) throw new FarkvError('ERR_BUSY', 'the server is starting: ask again in a moment');
       calls += 1;
       asked.set(calls, { resolve, reject });
       say({ t: 'call', id: calls, caller, method, args, figures: figures() });
@@ -142,6 +145,7 @@ async function run(start: FrontStart): Promise<void> {
     }
   });
   say({ t: 'bound', bound: listener.bound, http: http?.bound ?? [] });
+  isBound = true;
 }
 
 run(workerData as FrontStart).catch((error: unknown) => {

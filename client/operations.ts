@@ -14,7 +14,7 @@
  * posted ends when no server answers (patient-queue.ts).
  *
  * A loop that awaits answers which are there already never leaves the microtask queue, and would starve the program's
- * timers and sockets. Therefore every YIELD_BUDGET answers one comes by way of setImmediate.
+ * timers and sockets. So one in so many comes in a later turn (yield-budget.ts).
  *
  * Invariants: an id is in #outstanding from the call that returned it until its record was drained. Bytes in the slab
  * that were handed to a caller are not written again (value-memory.ts).
@@ -42,12 +42,12 @@ import { Turn } from './turn.js';
 import { SLAB_VALUE_MAX, type ValueMemory } from './value-memory.js';
 import { valueAtOnce, type ValueReader } from './value-reader.js';
 import { WaitingQueue } from './waiting-queue.js';
+import { inNextTurn, YieldBudget } from './yield-budget.js';
 
 const ID: number = CompletionField.Id;
 const STATUS: number = CompletionField.Status;
 const BYTES: number = CompletionField.Bytes;
 
-const YIELD_BUDGET = 1024;
 /** Memory with its end as the place for a value: the native side takes no empty memory. */
 const NO_ROOM = Buffer.alloc(1);
 
@@ -91,7 +91,7 @@ export class Operations implements Places {
   readonly #atEnd = new Set<(error: FarkvError) => void>();
   readonly #gathered: GatheredReads;
   #flushing = false;
-  #yieldBudget = YIELD_BUDGET;
+  readonly #budget = new YieldBudget();
   #closed = false;
   /** Closed, and nothing is left. */
   #ended = false;
@@ -183,8 +183,8 @@ export class Operations implements Places {
     if (limits.signal?.aborted === true) throw abortError(limits.signal);
     const answer = this.#native.get(space, key, target, offset, limits.timeoutMs);
     if (answer >= PENDING_BASE) return this.#outstand(new PendingInto(space, key, target, offset), answer, limits);
-    if (answer >= 0) return --this.#yieldBudget > 0 ? answer : this.#yieldThenSettle(answer);
-    if (answer === -Status.notFound) return --this.#yieldBudget > 0 ? undefined : this.#yieldThenSettle(undefined);
+    if (answer >= 0) return this.#budget.isOver(1) ? inNextTurn(answer) : answer;
+    if (answer === -Status.notFound) return this.#budget.isOver(1) ? inNextTurn(undefined) : undefined;
     if (answer === -Status.bufferTooSmall) throw tooSmall(this.#native.info[BYTES] ?? 0, target.length - offset);
     if (answer === -Status.busy) return this.#wait(new PendingInto(space, key, target, offset), limits);
     throw this.errors.failure(-answer, space, key);
@@ -219,8 +219,7 @@ export class Operations implements Places {
     const answer = operation.post(this.#native, limits.timeoutMs);
     if (answer >= PENDING_BASE) return this.#outstand(operation, answer, limits);
     if (answer === -Status.busy) return this.#wait(operation, limits);
-    operation.later = --this.#yieldBudget <= 0;
-    if (operation.later) this.#yieldBudget = YIELD_BUDGET;
+    operation.later = this.#budget.isOver(1);
     this.#settleAtOnce(operation, answer);
     return operation.promise;
   }
@@ -427,10 +426,7 @@ export class Operations implements Places {
     if (this.#closed) return;
     const ready = this.#native.flush();
     if (ready === 0) return;
-    this.#yieldBudget -= ready;
-    const isOver = this.#yieldBudget <= 0;
-    if (isOver) this.#yieldBudget = YIELD_BUDGET;
-    if (isOver) setImmediate(this.#drainLater);
+    if (this.#budget.isOver(ready)) setImmediate(this.#drainLater);
     else this.drain();
   };
 
@@ -479,22 +475,16 @@ export class Operations implements Places {
   }
 
   #resolved<T>(value: T): Promise<T> {
-    return --this.#yieldBudget > 0 ? Promise.resolve(value) : this.#yieldThenSettle(value);
+    return this.#budget.isOver(1) ? inNextTurn(value) : Promise.resolve(value);
   }
 
   /** A call that ended at once with what was thrown. */
   #failed<T>(error: unknown): Promise<T> {
-    return --this.#yieldBudget > 0 ? rejected(error) : this.#yieldThenSettle(error).then(rejected<T>);
+    return this.#budget.isOver(1) ? inNextTurn(error).then(rejected<T>) : rejected(error);
   }
 
   /** A batch of so many keys was answered at once; where it is the turn of the program, a promise to be waited for. */
   answered(keys: number): Promise<void> | undefined {
-    this.#yieldBudget -= Math.max(1, keys);
-    return this.#yieldBudget > 0 ? undefined : this.#yieldThenSettle(undefined);
-  }
-
-  #yieldThenSettle<T>(value: T): Promise<T> {
-    this.#yieldBudget = YIELD_BUDGET;
-    return new Promise((resolve) => setImmediate(resolve, value));
+    return this.#budget.isOver(Math.max(1, keys)) ? inNextTurn(undefined) : undefined;
   }
 }

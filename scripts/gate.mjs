@@ -14,6 +14,11 @@ const PROCESSES = ['copies', 'handover', 'durable', 'backup', 'secrets', 'http']
   (name) => `dist/test/integration/${name}.long.test.js`,
 );
 
+/** What an ordinary user cannot set up, and npm test leaves out in the bare root. */
+const AS_ROOT = ['test/integration/first-process', 'server/data-directory', 'net/private-directory'].map(
+  (name) => `dist/${name}.test.js`,
+);
+
 /** Fixed histories of each application of the simulator, and those that once were wrong. */
 const APPLICATIONS = ['hashes', 'metadata', 'owners', 'replicas', 'copies'];
 const SEEDS = ['--from', '1001', '--seeds', '10', '--steps', '20000'];
@@ -34,7 +39,7 @@ const PARTS = {
     return (await run('bash', ['scripts/sanitize-addon.sh'], line)) ? 'passed' : 'failed';
   },
   async processes(line) {
-    return await avaTests(PROCESSES, line, 1);
+    return await avaTests([...PROCESSES, ...AS_ROOT], line, 1);
   },
   async seeds(line) {
     // A report of each run would say nothing that is of interest when it passed.

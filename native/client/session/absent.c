@@ -28,6 +28,7 @@ static bool unanswered(const session_shard *h) {
     return h->down_ns && (!o || not_reached(o));
 }
 
+/* Who is told so has asked for it. */
 bool session_absent(session *s, uint32_t shard) {
     session_shard *h = &s->shard[shard];
     uint64_t now = session_now(s);
@@ -49,8 +50,8 @@ bool absent_refused(session *s, uint32_t shard) {
     /* Nobody has asked for long: it may have been served meanwhile, which an idle client does not hear of. */
     if (now - h->asked_ns > IDLE_MS * (uint64_t)1000000) h->down_ns = 0;
     h->asked_ns = now;
-    shard_down(s, shard);
-    return s->config.unavailable_ms && session_now(s) - s->shard[shard].down_ns >= patience(s);
+    if (!h->down_ns) h->down_ns = now;
+    return s->config.unavailable_ms && now - h->down_ns >= patience(s);
 }
 
 void absent_look(session *s) {

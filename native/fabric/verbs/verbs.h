@@ -34,7 +34,7 @@
  * Drivers that keep the completion queue in the program's memory (mlx5 and others) take completions of a queue pair that
  * is destroyed out of it, and their places of the shared receive queue are free then: the buffers of what had arrived
  * would be nobody's, for good. So a queue pair without READs in flight is set to error first and destroyed when the
- * device has said that no receive of it is left (IBV_EVENT_QP_LAST_WQE_REACHED, IBTA 1.4, 11.6.3.4), or
+ * device has said that no receive of it is left (IBV_EVENT_QP_LAST_WQE_REACHED, ibv_get_async_event(3)), or
  * VERBS_RECEIVES_MS have passed: some devices do not say it. Of one with READs in flight everything that the device has
  * completed is looked at before.
  */

@@ -94,6 +94,17 @@ static inline void pass(uint64_t ms, const bool *until) {
     }
 }
 
+/* A PUT of a large value to an owner that answers nothing, until its caller has given up: the value's memory stays lent. */
+static inline void lend_in_vain(outcome *o) {
+    char *value = malloc(40001);
+    memset(value, 'v', 40000), value[40000] = 0;
+    p->silent = true;
+    guest_ask(&c, FKV_OP_PUT, "alpha", value, 50, o);
+    free(value);
+    pass(100, &o->done);
+    CHECK(o->done && o->status == FKV_STALE_SEQUENCE);
+}
+
 /* Starts a GET whose READs are carried out by hand; its first is posted. */
 static inline void begin(const char *key, outcome *o) {
     p->by_hand = true;

@@ -3,7 +3,6 @@
  * CRC32C of the manifest without it, as JSON.stringify writes it.
  */
 import { randomBytes } from 'node:crypto';
-import { constants } from 'node:fs';
 import { chmod, mkdir, open, readdir, rename } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { FarkvError } from '../../../core/errors.js';
@@ -20,6 +19,7 @@ import {
   type Check,
 } from '../../../core/protocol/check.js';
 import { fileReason, readRegular } from '../../../net/regular-file.js';
+import { syncDirectory } from '../../../net/sync-directory.js';
 import { SHARDS_MAX } from '../../../core/metadata/check-state.js';
 import { TENANTS_MAX } from '../../../core/metadata/tenants.js';
 import { writing } from '../output.js';
@@ -108,7 +108,7 @@ export async function prepareDirectory(directory: string): Promise<void> {
         `${directory} is not empty (${found[0] ?? ''}${found.length > 1 ? ', ...' : ''}): a backup goes to a new directory`,
       );
     await chmod(directory, 0o700); // mutation: backup/directory-mode
-    if (first !== undefined) await syncNames(resolve(directory), resolve(first));
+    if (first !== undefined) syncNames(resolve(directory), resolve(first));
   } catch (cause) {
     throw cause instanceof FarkvError ? cause : cannot('written', directory, cause);
   }
@@ -126,24 +126,15 @@ export async function writeManifest(directory: string, manifest: Manifest): Prom
       await file.close();
     }
   });
-  await syncDirectory(directory);
+  syncDirectory(directory);
   await rename(temporary, join(directory, MANIFEST));
-  await syncDirectory(directory);
+  syncDirectory(directory);
 }
 
 /** Of directories that were made: `first` is the one above all others. */
-async function syncNames(directory: string, first: string): Promise<void> {
-  await syncDirectory(dirname(directory));
-  if (directory !== first) await syncNames(dirname(directory), first);
-}
-
-async function syncDirectory(path: string): Promise<void> {
-  const handle = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+function syncNames(directory: string, first: string): void {
+  syncDirectory(dirname(directory));
+  if (directory !== first) syncNames(dirname(directory), first);
 }
 
 /** Throws ERR_CONFIG when there is no such directory, ERR_CORRUPT, with what is missing, when no whole backup is in it. */

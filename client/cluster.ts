@@ -58,7 +58,12 @@ export class Cluster {
   readonly #control: ControlConnection;
   /** The welcome of any server brings another ticket, with the same id. */
   readonly #refusedTicket = new RefusedTicket(() => this.#control.reconnect());
-  readonly #stale = new StaleMap(() => this.#control.reconnect());
+  // Not from inside the drain that an operation ended in.
+  readonly #stale = new StaleMap(() =>
+    queueMicrotask(() => {
+      if (!this.#closed) this.#control.reconnect();
+    }),
+  );
   readonly #open: Promise<Parts>;
   #opened: (parts: Parts) => void = () => undefined;
   #refused: (error: FarkvError) => void = () => undefined;
@@ -205,8 +210,8 @@ export class Cluster {
       maxQueued,
       explain: (shard) => this.#explain(shard),
       ended: (shard) => this.#routes.ended(shard),
-      // Not from inside the drain that the operation ended in.
-      unavailable: () => queueMicrotask(() => this.#unavailable()),
+      // The control server may be cut off from those that know who owns the shard now.
+      unavailable: () => this.#stale.unavailable(),
       access: this.#access,
     });
     return {
@@ -269,11 +274,6 @@ export class Cluster {
     else state.failed(event.provider, event.reason);
     this.#settings.onEvent({ type: 'transport', transport: state.report() });
     this.#look();
-  }
-
-  /** The control server may be cut off from those that know who owns the shard now. */
-  #unavailable(): void {
-    if (!this.#closed) this.#stale.unavailable();
   }
 
   // ---------------------------------------------------------------- ready or not

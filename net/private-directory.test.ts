@@ -79,8 +79,9 @@ test.serial('the name of each directory that is made is on the disk when it has 
     syncBuiltinESMExports();
   });
   makeDirectory(join(parent, 'a', 'b', 'c'));
-  t.deepEqual(synced, [parent, join(parent, 'a'), join(parent, 'a', 'b')]);
+  t.deepEqual(new Set(synced), new Set([parent, join(parent, 'a'), join(parent, 'a', 'b')]));
+  synced.splice(0);
   t.is(statSync(join(parent, 'a', 'b', 'c')).mode & 0o777, 0o700);
   makeDirectory(join(parent, 'a', 'b', 'c'));
-  t.is(synced.length, 3, 'what is there already is left alone');
+  t.deepEqual(synced, [join(parent, 'a', 'b')], 'who made it may have ended before');
 });

@@ -25,18 +25,21 @@ export function privateTemporaryDirectory(): string {
 }
 
 /**
- * Makes a directory and its parents. Their names are on the disk when the call returns: what is written into the
- * directory would be lost with its name.
+ * Makes a directory and its parents. Its name is on the disk when the call returns, also where it was there: who made it
+ * may have ended before that. What is written into a directory would be lost with its name.
  */
 export function makeDirectory(path: string): void {
-  make(path, (parent) => {
-    try {
-      syncDirectory(parent);
-    } catch (cause) {
-      // One that this user may not list, or of a file system that syncs no directories: the next start would not try.
-      if (!['EACCES', 'EINVAL'].includes((cause as NodeJS.ErrnoException).code ?? '')) throw cause;
-    }
-  });
+  make(path, syncNames);
+  syncNames(dirname(path));
+}
+
+function syncNames(directory: string): void {
+  try {
+    syncDirectory(directory);
+  } catch (cause) {
+    // One that this user may not list, or of a file system that syncs no directories.
+    if (!['EACCES', 'EINVAL'].includes((cause as NodeJS.ErrnoException).code ?? '')) throw cause;
+  }
 }
 
 /**

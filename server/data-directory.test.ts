@@ -142,7 +142,7 @@ test('a damaged file is refused and named, with what makes the server anew', (t)
       () => open(path),
       refused(
         new RegExp(
-          `${name} is damaged: put back a copy .* last ran; else farkv member remove s1, then start it with an empty directory and --join$`,
+          `${name} is damaged: put back a copy .* last ran\\. Else, .*, farkv member remove s1, .*--join .*; where there are none, restore a farkv backup into a new cluster$`,
         ),
       ),
     );

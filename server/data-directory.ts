@@ -9,6 +9,7 @@
  *                   it has its log
  *   serving.json    there while shards may be served: how long leases were granted for
  *   raft/           the log
+ *   values/         of level durable: values (values-log.ts)
  *   *.sock          the shm transport's sockets, when the path is short enough (runtime-directory.ts)
  *
  * The directory and its files are for their owner only (0700, 0600): the log holds the cluster's secrets.
@@ -271,7 +272,7 @@ export class DataDirectory {
           cause,
         );
       refuse(
-        `${join(this.path, name)} is damaged: put back a copy of the directory made since this server last ran; else farkv member remove ${id}, then start it with an empty directory and --join`,
+        `${join(this.path, name)} is damaged: put back a copy of the directory made since this server last ran. Else, where there are other servers, farkv member remove ${id}, then start it with an empty directory, with --join instead of --peers, and with --join-token-file where there are tokens or certificates; where there are none, restore a farkv backup into a new cluster`,
         cause,
       );
     }

@@ -6,7 +6,7 @@
  *             snapshot-SHARD-COPY  snapshots
  *             early                what was acknowledged may not be there (early-mark.ts)
  */
-import { mkdirSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { getSystemErrorMap } from 'node:util';
@@ -22,7 +22,7 @@ import type { DataDirectory } from './data-directory.js';
 import { EarlyMark } from './early-mark.js';
 import { describeError, type Log } from './log.js';
 import type { Outcome } from './metadata/proposer.js';
-import { syncDirectory } from '../net/sync-directory.js';
+import { makeDirectory } from '../net/private-directory.js';
 import { ValuesWatch } from './values-watch.js';
 
 const PROGRESS_MS = 250;
@@ -81,8 +81,7 @@ export function valuesOf(
       '--data-dir: this cluster keeps values on disks (level durable), and a temporary directory is lost with the process: name a directory on a disk',
     );
   const path = join(directory.path, 'values');
-  mkdirSync(path, { recursive: true, mode: 0o700 });
-  syncDirectory(directory.path);
+  makeDirectory(path);
   const recovers = (state.copySets ?? []).flatMap(({ copies }, shard) =>
     copies.flatMap((c) =>
       c.member === id && c.id !== undefined && policyOf(state, shard).level === 'durable'

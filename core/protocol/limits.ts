@@ -4,7 +4,7 @@
  *
  * Five situations, five limits:
  *   - to a server, from a connection whose hello is not yet accepted, and from clients that make no calls: one hello;
- *   - to a server, from clients and operators: small;
+ *   - to a server, from operators: small;
  *   - from a server that asks for its place: one call with its addresses and a token;
  *   - between servers, after the hello was accepted: Raft appends and proposals, a few MiB;
  *   - to a client, from its server: the map. A map push is cut into frames of about MAP_FRAME_BYTES, one shard whole,

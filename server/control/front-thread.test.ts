@@ -89,6 +89,7 @@ test('calls that come while a server starts are refused as busy, and the start g
   })();
   const front = await starting;
   await asked;
+  // Nearly always there: a call comes before all ports are bound.
   answers.delete('ERR_BUSY');
   t.deepEqual([...answers], ['answered']);
   t.deepEqual(lines, []);

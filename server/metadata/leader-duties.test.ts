@@ -3,12 +3,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { Command, ServerAdd } from '../../core/metadata/commands.js';
 import { GrantedLeases } from '../../core/metadata/owner-leases.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
-import { bootstrapState } from '../../core/raft/index.js';
-import { MemoryStorage, quiet } from '../../test/support/driver-group.js';
+import { Group, quiet } from '../../test/support/driver-group.js';
 import { bootstrapOf, hexOf, joinOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
-import { MetadataDriver } from './driver.js';
 import { changesTo, LeaderDuties, nearTo } from './leader-duties.js';
-import { Proposer } from './proposer.js';
 
 const [S1, S2, S3, S4] = ['s1', 's2', 's3', 's4'].map(raftIdOf) as [number, number, number, number];
 
@@ -25,24 +22,8 @@ const comes = (id: string): ServerAdd => ({
  * `electionMs` whom it has heard.
  */
 async function alone(t: ExecutionContext, electionMs: number) {
-  const driver = new MetadataDriver({
-    storage: new MemoryStorage(),
-    raftId: S1,
-    restored: bootstrapState([S1]),
-    incarnation: 1,
-    random: Math.random,
-    tickMs: 5,
-    electionMs,
-    log: quiet,
-    send: () => undefined,
-    fatal: (error) => t.fail(error.message),
-  });
-  const proposer = new Proposer({
-    proposer: hexOf(1),
-    retryMs: 50,
-    formatVersion: () => driver.state.formatVersion,
-    submit: (bytes) => (driver.propose(bytes) === undefined ? Promise.resolve() : Promise.reject(new Error('not yet'))),
-  });
+  const group = new Group(t, 1, { ids: [S1], electionMs, send: () => undefined });
+  const { driver, proposer } = group.one();
   const given: Command[] = [];
   const leases = new GrantedLeases(LEASE, 0);
   const duties = new LeaderDuties({
@@ -60,16 +41,10 @@ async function alone(t: ExecutionContext, electionMs: number) {
     },
     randomHex: (n) => 'ab'.repeat(n),
   });
-  driver.onApplied((applied) => proposer.applied(applied));
   driver.onState(() => duties.look());
   driver.onConfig(() => duties.look());
   driver.onLeader(() => duties.look());
-  driver.start();
-  t.teardown(() => {
-    duties.close();
-    proposer.close();
-    driver.stop();
-  });
+  t.teardown(() => duties.close());
   const until = async (condition: () => boolean): Promise<void> => {
     while (!condition()) await turn();
   };

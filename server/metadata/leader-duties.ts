@@ -347,11 +347,11 @@ export class LeaderDuties {
     if (!driver.leads || driver.state.clusterId === '') return;
     const status = driver.status();
     if (!status.configCommitted) return;
+    const all = new Set(driver.state.servers.map((s) => s.raftId));
+    if (changesTo(driver.state, status.config, all).length === 0) return;
     const changes = changesTo(driver.state, status.config, nearTo(status));
     if (changes.length === 0) {
-      // Nobody says when who is to vote answers.
-      const all = new Set(driver.state.servers.map((s) => s.raftId));
-      if (changesTo(driver.state, status.config, all).length > 0) this.#lookAgain();
+      this.#lookAgain(); // nobody says when who is to vote answers
       return;
     }
     const refusal = driver.proposeChange({ changes });

@@ -9,8 +9,8 @@
  *
  * Invariants: when persist() or saveSnapshot() returns 'done', all that it was given is on disk; 'full' leaves the log
  * on disk as it was, with term and vote written. Any other failure of a write or a sync ends the process (fatal.ts).
- * What was acknowledged and cannot be read back is never passed over: open() throws ERR_DATA_DIR with the command that
- * rebuilds the member. Not here: when to make snapshots, and what is in them.
+ * What was acknowledged and cannot be read back is never passed over: open() throws ERR_DATA_DIR, which says how the
+ * member is rebuilt. Not here: when to make snapshots, and what is in them.
  */
 import { bootstrapState, emptyState, type Ready, type RestoredState, type Snapshot } from '../../core/raft/index.js';
 import type { Checksum } from './checksum.js';

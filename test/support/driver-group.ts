@@ -57,11 +57,14 @@ export class Group {
     t: Pick<ExecutionContext, 'teardown'>,
     count: number,
     {
+      ids = Array.from({ length: count }, (_, i) => i + 1),
       restoredOf,
       ...options
-    }: Partial<DriverOptions> & { readonly restoredOf?: (raftId: number) => Partial<HardState> } = {},
+    }: Partial<DriverOptions> & {
+      readonly ids?: readonly number[];
+      readonly restoredOf?: (raftId: number) => Partial<HardState>;
+    } = {},
   ) {
-    const ids = Array.from({ length: count }, (_, i) => i + 1);
     for (const raftId of ids) {
       const storage = new MemoryStorage();
       const failures: FarkvError[] = [];
@@ -89,7 +92,7 @@ export class Group {
         retryMs: 40,
         formatVersion: () => driver.state.formatVersion,
         submit: (bytes) => {
-          const leader = this.cut.has(raftId) ? undefined : this.members[driver.leader - 1];
+          const leader = this.cut.has(raftId) ? undefined : this.#member(driver.leader);
           const refusal =
             leader === undefined || this.cut.has(leader.raftId) ? 'not-leader' : leader.driver.propose(bytes);
           return refusal === undefined ? Promise.resolve() : Promise.reject(new FarkvError('ERR_NO_LEADER', refusal));
@@ -113,7 +116,11 @@ export class Group {
   #send(message: RaftMessage): void {
     this.sent.push(message);
     if (this.cut.has(message.from) || this.cut.has(message.to)) return;
-    setImmediate(() => this.members[message.to - 1]?.driver.receive(message.from, message));
+    setImmediate(() => this.#member(message.to)?.driver.receive(message.from, message));
+  }
+
+  #member(raftId: number): Member | undefined {
+    return this.members.find((m) => m.raftId === raftId);
   }
 
   #wake(): void {

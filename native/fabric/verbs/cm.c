@@ -282,6 +282,7 @@ void verbs_peer_ready(verbs_conn *c) {
     if (c->state == VERBS_ACCEPTING) {
         c->state = VERBS_UP;
         verbs_doorbell(c); /* what was sent since fab_accept */
+        verbs_ready(c);
     } else if (c->state == VERBS_LEAVING && c->unposted) {
         c->deadline_ns = fkv_now_ns() + VERBS_LEAVE_MS * 1000000ull;
         verbs_doorbell(c);

@@ -56,20 +56,18 @@ void verbs_purge(verbs_cq *cq, const verbs_conn *c) {
     cq->stash_tail = kept;
 }
 
-static void ready(verbs_conn *c) {
+void verbs_ready(verbs_conn *c) {
     if (!c->want_ready || c->credits == 0 || c->state != VERBS_UP || c->refused) return;
     c->want_ready = false;
     verbs_stash(c->cq, &(fab_wc){ .opcode = FAB_WC_SEND_READY, .conn = &c->head });
 }
 
-/* A message of any connection may be what the pool had no buffer for. */
+/* A message of any connection may be what the pool had no buffer for. All are told: one may not want it any more. That
+ * is as much work as there are connections, for each look at completions while the pool is empty. */
 static void feed(verbs_pool *p, verbs_cq *cq) {
     p->starved = false;
-    for (verbs_conn *c = cq->conns; c; c = c->next) {
-        if (c->pool != p) continue;
-        ready(c);
-        p->starved |= c->want_ready && c->state == VERBS_ACCEPTING; /* nobody tells it when it is up */
-    }
+    for (verbs_conn *c = cq->conns; c; c = c->next)
+        if (c->pool == p) verbs_ready(c);
 }
 
 void verbs_pop(verbs_conn *c, bool all) {
@@ -89,7 +87,7 @@ void verbs_pop(verbs_conn *c, bool all) {
     if (c->pool && c->pool->starved && c->pool->send_free)
         feed(c->pool, c->cq);
     else
-        ready(c);
+        verbs_ready(c);
 }
 
 /* Everything before a READ that was answered is done; before a SEND, the SENDs. */
@@ -135,7 +133,7 @@ static void deliver(verbs_conn *c, verbs_buffer *b, uint32_t bytes) {
                                    .data = verbs_buffer_prefix(b) + 1,
                                    .bytes = bytes - (uint32_t)sizeof p });
     }
-    ready(c);
+    verbs_ready(c);
 }
 
 void verbs_deliver_early(verbs_conn *c) {

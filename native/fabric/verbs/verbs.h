@@ -29,7 +29,7 @@
  * An orderly end is a message too (VERBS_BYE): a connection manager's notice overtakes what was sent before it, and is
  * the same whether a peer closed or died. So fab_disconnect sends it, keeps the queue pair until it is acknowledged
  * (VERBS_LEAVING: the user has forgotten the connection, nothing of it is reported) or a second has passed, and
- * destroys it then. With READs in flight, whose buffers the user wants back, it destroys the queue pair at once.
+ * ends it then, as below. With READs in flight, whose buffers the user wants back, it destroys the queue pair at once.
  *
  * Drivers that keep the completion queue in the program's memory (mlx5 and others) take completions of a queue pair that
  * is destroyed out of it, and their places of the shared receive queue are free then: the buffers of what had arrived
@@ -369,6 +369,8 @@ void verbs_reap(verbs_cq *cq);
 void verbs_stash(verbs_cq *cq, const fab_wc *wc);
 /* moves all the device has into the stash */
 void verbs_drain(verbs_cq *cq);
+/* tells the user that a message can be sent, if it waits for that */
+void verbs_ready(verbs_conn *c);
 /* completes sq entries: while done, or all */
 void verbs_pop(verbs_conn *c, bool all);
 int verbs_poll(fab_cq *cq, fab_wc *wc, int max);

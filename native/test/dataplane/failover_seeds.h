@@ -44,7 +44,7 @@ TEST(what_was_answered_early_is_lost_only_when_all_lose_their_power_and_only_the
     failover_counts n = { 0 };
     uint64_t seed = check_seed();
     int i = 0;
-    /* One window of seeds in six has no life that ends between an answer and its sync. */
+    /* Some windows of seeds have no life that ends between an answer and its sync: which ones depends on timing. */
     for (; i < failover_lives || (n.lost_early == 0 && i < 4 * failover_lives); i++) {
         check_replays(seed + (uint64_t)i);
         (i % 2 ? failover_live_early : failover_end_early)(seed + (uint64_t)i, &n);

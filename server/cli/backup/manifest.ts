@@ -3,8 +3,8 @@
  * CRC32C of the manifest without it, as JSON.stringify writes it.
  */
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, open, readdir, rename } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { chmod, open, readdir, rename } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { FarkvError } from '../../../core/errors.js';
 import {
   hex128,
@@ -18,6 +18,7 @@ import {
   uint,
   type Check,
 } from '../../../core/protocol/check.js';
+import { makeDirectory } from '../../../net/private-directory.js';
 import { fileReason, readRegular } from '../../../net/regular-file.js';
 import { syncDirectory } from '../../../net/sync-directory.js';
 import { SHARDS_MAX } from '../../../core/metadata/check-state.js';
@@ -100,7 +101,7 @@ const sumOf = (manifest: unknown): number => crc32c(Buffer.from(JSON.stringify(m
 /** Makes the directory, for its owner alone. Throws ERR_CONFIG when there is something in it. */
 export async function prepareDirectory(directory: string): Promise<void> {
   try {
-    const first = await mkdir(directory, { recursive: true, mode: 0o700 });
+    makeDirectory(resolve(directory));
     const found = await readdir(directory);
     if (found.length > 0)
       throw new FarkvError(
@@ -108,7 +109,6 @@ export async function prepareDirectory(directory: string): Promise<void> {
         `${directory} is not empty (${found[0] ?? ''}${found.length > 1 ? ', ...' : ''}): a backup goes to a new directory`,
       );
     await chmod(directory, 0o700); // mutation: backup/directory-mode
-    if (first !== undefined) syncNames(resolve(directory), resolve(first));
   } catch (cause) {
     throw cause instanceof FarkvError ? cause : cannot('written', directory, cause);
   }
@@ -129,12 +129,6 @@ export async function writeManifest(directory: string, manifest: Manifest): Prom
   syncDirectory(directory);
   await rename(temporary, join(directory, MANIFEST));
   syncDirectory(directory);
-}
-
-/** Of directories that were made: `first` is the one above all others. */
-function syncNames(directory: string, first: string): void {
-  syncDirectory(dirname(directory));
-  if (directory !== first) syncNames(dirname(directory), first);
 }
 
 /** Throws ERR_CONFIG when there is no such directory, ERR_CORRUPT, with what is missing, when no whole backup is in it. */

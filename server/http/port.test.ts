@@ -1,7 +1,8 @@
 /** The HTTP port by itself: connections, logins, what is written of them. */
 import test, { type ExecutionContext } from 'ava';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { ask, bearer } from '../../test/support/http.js';
 import { RecentAddresses } from '../control/addresses.js';
 import type { Credentials } from '../control/auth.js';
@@ -9,7 +10,7 @@ import { Logins } from '../control/logins.js';
 import { Log, type LogFields } from '../log.js';
 import type { ClusterStatus } from '../status.js';
 import { LISTENERS } from './bounds.js';
-import { HttpPort } from './port.js';
+import { HttpPort, type HttpPortOptions } from './port.js';
 
 const STATUS = { members: [], shards: [], moves: [], term: 1, leader: 's1' } as unknown as ClusterStatus;
 const GET = (path: string, headers = 'Host: localhost'): string => `GET ${path} HTTP/1.1\r\n${headers}\r\n\r\n`;
@@ -22,7 +23,7 @@ interface Opened {
 }
 
 /** Everybody has a certificate, or the token `watch`. */
-async function open(t: ExecutionContext, isCertified = true): Promise<Opened> {
+async function open(t: ExecutionContext, isCertified = true, more: Partial<HttpPortOptions> = {}): Promise<Opened> {
   const monitor = { access: 'monitor', name: 'watcher' } as const;
   const credentials = {
     certified: () => (isCertified ? monitor : undefined),
@@ -46,10 +47,35 @@ async function open(t: ExecutionContext, isCertified = true): Promise<Opened> {
     log: new Log('info', (_, __, fields) => {
       if (fields !== undefined) audited.push(fields);
     }),
+    ...more,
   });
   t.teardown(() => port.close());
   return { at: port.bound[0]?.port ?? 0, known, logins, audited };
 }
+
+test('a start is over before anybody asks whether it is', async (t) => {
+  let inSync = 2;
+  let asked = 0;
+  const looked = new EventEmitter();
+  const own = (): Promise<ClusterStatus> => {
+    asked++;
+    looked.emit('asked');
+    const node = { id: 's1', leaseHeld: true };
+    const shards = [{ shard: 0, owner: 's1', state: 'serving', copies: { inSync, wanted: 2 } }];
+    return Promise.resolve({
+      ...STATUS,
+      members: [{ id: 's1', node }, { id: 's2' }],
+      shards,
+    } as unknown as ClusterStatus);
+  };
+  const { at } = await open(t, true, { own, lookMs: 1 });
+  if (asked === 0) await once(looked, 'asked');
+  await setImmediate();
+  inSync = 1;
+  let answer = await ask(`127.0.0.1:${at}`, '/readyz');
+  while (asked < 2) answer = await ask(`127.0.0.1:${at}`, '/readyz');
+  t.is(answer.status, 200, answer.text);
+});
 
 /** What came until the end of the connection. */
 async function send(port: number, text: string): Promise<string> {

@@ -30,6 +30,7 @@ import {
   HTTP_HANDSHAKES,
   HTTP_PLACES,
   LISTENERS,
+  LOOK_MS,
   PAUSE_MS,
   REQUEST_MS,
 } from './bounds.js';
@@ -58,6 +59,8 @@ export interface HttpPortOptions {
   readonly log: Log;
   /** Default: REQUEST_MS. */
   readonly requestMs?: number;
+  /** Default: LOOK_MS. */
+  readonly lookMs?: number;
 }
 
 const HEADERS = {
@@ -88,6 +91,7 @@ export class HttpPort {
   readonly #events: Events;
   readonly #assets = readAssets();
   #listener: Listener | undefined;
+  #starting: NodeJS.Timeout | undefined;
 
   private constructor(options: HttpPortOptions) {
     this.#options = options;
@@ -131,6 +135,7 @@ export class HttpPort {
       handshakeMs,
       connection: (socket, guest) => port.#accept(socket, guest),
     });
+    port.#starting = setInterval(() => void port.#lookAtStart(), options.lookMs ?? LOOK_MS);
     return port;
   }
 
@@ -143,8 +148,19 @@ export class HttpPort {
   }
 
   async close(): Promise<void> {
+    clearInterval(this.#starting);
     this.#events.close();
     await this.#listener?.close();
+  }
+
+  /** A start ends whether anybody asks or not: the first probe may come an hour later. */
+  async #lookAtStart(): Promise<void> {
+    try {
+      this.#readiness.why(await this.#own.get());
+    } catch {
+      // The thread of Raft is busy.
+    }
+    if (this.#readiness.began) clearInterval(this.#starting);
   }
 
   #accept(socket: Socket, guest: Guest): void {

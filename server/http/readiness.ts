@@ -43,6 +43,11 @@ export class Readiness {
     this.#nowMs = nowMs;
   }
 
+  /** The start is over. Until then `why` has to be asked again and again, so that the minute does not wait for a probe. */
+  get began(): boolean {
+    return this.#began;
+  }
+
   /** In words; undefined: it is ready. */
   why(status: ClusterStatus): string | undefined {
     const why = notReady(status, this.#id);

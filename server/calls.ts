@@ -3,6 +3,7 @@ import { FarkvError } from '../core/errors.js';
 import { decodeProposal } from '../core/metadata/commands.js';
 import { answerAdminCall, answerJoin, noSuchCall, type AdminContext } from './admin-calls.js';
 import type { Access } from './control/auth.js';
+import { checkAddresses } from '../core/metadata/check-state.js';
 import { tooEarly } from '../core/metadata/format.js';
 import { bytes, record } from '../core/protocol/check.js';
 import { COMMAND_LIMITS } from '../core/protocol/index.js';
@@ -16,7 +17,7 @@ import { checkNodeStatus, clusterStatus, raftPart, type ClusterStatus, type Node
 
 export interface CallContext extends AdminContext {
   readonly driver: Pick<MetadataDriver, 'propose' | 'status' | 'state' | 'leader' | 'leads'>;
-  readonly peers: Pick<Peers, 'call' | 'idOf' | 'ids' | 'servers'>;
+  readonly peers: Pick<Peers, 'call' | 'idOf' | 'ids' | 'isAt' | 'servers'>;
   readonly grantor: Pick<LeaseGrantor, 'ask' | 'current'>;
   readonly reset: LeaderDuties['reset'];
   /** Nobody has told this server to end. */
@@ -48,6 +49,7 @@ export interface CallContext extends AdminContext {
 /** How long another server may take to say how it is. */
 const STATUS_MS = 1000;
 
+const checkIsAt = record<{ readonly peer: readonly string[] }>({ peer: checkAddresses });
 const checkPropose = record<{ readonly bytes: Uint8Array }>({ bytes: bytes(COMMAND_LIMITS.bytes) });
 
 async function nodeStatus(context: CallContext): Promise<NodeStatus> {
@@ -119,6 +121,12 @@ function follows({ driver, peers }: CallContext): Followed {
   return { term: driver.status().term, ...(leader === undefined ? {} : { leader }) };
 }
 
+/** Asked by a server whose connection has come up: it may have another address than the metadata has. */
+function isAt({ peers }: CallContext, from: string, args: unknown): Record<string, never> {
+  peers.isAt(from, checkIsAt(args, 'is-at').peer);
+  return {};
+}
+
 function noLeader(driver: CallContext['driver'], peers: CallContext['peers']): FarkvError {
   return new FarkvError('ERR_NO_LEADER', `the leader is ${peers.idOf(driver.leader) ?? 'not known'}`);
 }
@@ -146,6 +154,7 @@ export async function answerCall(
     if (method === 'leads') return leads(context);
     if (method === 'follows') return follows(context);
     if (method === 'stays') return { stays: context.stays() };
+    if (method === 'is-at' && from !== undefined) return isAt(context, from, args);
     if (method === 'lease' && from !== undefined)
       return await context.grantor.ask(from, checkLeaseRequest(args, 'lease'));
   }

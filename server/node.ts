@@ -207,7 +207,7 @@ export class FarkvNode {
     this.#undo.push(() => group.handOver());
 
     if (directory.joined) await this.#askForPlace(group, directory, ports);
-    group.start();
+    group.start(ports.peer);
     const state = await this.#unlessFailed(group.whenClustered(WAITING_MS, () => this.#log.info(group.waitsFor)));
     directory.setClusterId(state.clusterId);
     checkTenants(this.#settings.tenants, state.tenants);

@@ -210,7 +210,7 @@ test('a server ends the connections that it dialed when its own certificate expi
     }),
   });
   t.teardown(() => peers.close());
-  peers.start();
+  peers.start(['127.0.0.1:1']);
   const both = (): boolean => peers.reach.connected.length === 2;
   await watch.until(both);
   clock.ms += 3 * DAY_MS;

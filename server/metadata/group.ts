@@ -168,9 +168,10 @@ export class MetadataGroup {
     this.duties = duties;
   }
 
-  start(): void {
+  /** `own`: the addresses at which this server answers the others. */
+  start(own: readonly string[]): void {
     this.driver.start();
-    this.peers.start();
+    this.peers.start(own);
   }
 
   /** For the log, while there is no cluster yet. */

@@ -56,8 +56,8 @@ const PING_MS = 2000;
 export class PeerLink {
   readonly #options: PeerLinkOptions;
   readonly #abort = new AbortController();
-  /** Where it is looked for, in turn. */
-  readonly #addresses: string[];
+  /** Where it was found or says that it is, beside where it is expected. */
+  #found: readonly string[] = [];
   #client: ControlClient | undefined;
   #closed = false;
   #lastError = '';
@@ -70,7 +70,6 @@ export class PeerLink {
 
   constructor(options: PeerLinkOptions) {
     this.#options = options;
-    this.#addresses = [...options.addresses];
   }
 
   get id(): string {
@@ -90,9 +89,9 @@ export class PeerLink {
     };
   }
 
-  /** It was found there just now. */
-  isAt(address: string): void {
-    if (!this.#addresses.includes(address)) this.#addresses.push(address);
+  /** It is looked for there, too, from now on. What was said before is no longer so. */
+  isAt(addresses: readonly string[]): void {
+    this.#found = addresses;
   }
 
   start(): void {
@@ -124,10 +123,10 @@ export class PeerLink {
   }
 
   async #run(): Promise<void> {
-    const addresses = this.#addresses;
     /** Where it was there last. */
     let wasAt: string | undefined;
     for (let attempt = 0; !this.#closed; attempt++) {
+      const addresses = [...new Set([...this.#options.addresses, ...this.#found])];
       const address = addresses[attempt % addresses.length];
       if (address === undefined) return;
       try {

@@ -193,8 +193,8 @@ test('a server has ended when nobody listens where it did; a connection that bre
     const reader = new FrameReader(PEER_FRAME_LIMITS);
     socket.on('error', () => undefined);
     socket.on('data', (chunk: Buffer) =>
-      reader.push(chunk, () => {
-        socket.write(encodeFrame(accepted('s2')));
+      reader.push(chunk, (frame) => {
+        if (frame.t === 'hello') socket.write(encodeFrame(accepted('s2')));
         return true;
       }),
     );
@@ -214,7 +214,7 @@ test('a server has ended when nobody listens where it did; a connection that bre
     for (const socket of opened) socket.destroy();
   });
   const first = once(states, 'up');
-  peers.start();
+  peers.start(['127.0.0.1:1']);
   await first;
   const again = once(states, 'up');
   for (const socket of opened) socket.destroy();
@@ -234,14 +234,15 @@ test('a way to another server carries calls and Raft messages', async (t) => {
   const { peers, until } = make({ known: [known('s1'), known('s2', '127.0.0.1:1', address)] });
   t.teardown(() => peers.close());
   await t.throwsAsync(peers.call('s2', 'x', {}, 1000), { code: 'ERR_DISCONNECTED' });
-  peers.start();
+  peers.start(['127.0.0.1:1']);
   await until(() => peers.reach.connected.length > 0);
   peers.send({ type: 'stale', from: raftIdOf('s1'), to: raftIdOf('s2'), term: 3 }, true);
   t.is(await peers.call('s2', 'hello?', {}, 5000), 'hello?');
   t.deepEqual(
     got.map((f) => f.t),
-    ['hello', 'raft', 'call'],
+    ['hello', 'call', 'raft', 'call'],
   );
+  t.like(got[1], { method: 'is-at', args: { peer: ['127.0.0.1:1'] } }, 'it may have another address than before');
   t.like(got[0], {
     role: 'peer',
     from: 's1',
@@ -257,7 +258,7 @@ test('a server that a majority refuses cannot go on, one refusal alone is nothin
     known: [known('s1'), known('s2', await fakePeer(t, rejected)), known('s3', await fakePeer(t, accepted('s3')))],
   });
   t.teardown(() => peers.close());
-  peers.start();
+  peers.start(['127.0.0.1:1']);
   await until(() => peers.reach.connected.length > 0);
   t.deepEqual(outcast, []);
 
@@ -266,7 +267,7 @@ test('a server that a majority refuses cannot go on, one refusal alone is nothin
     known: [known('s1'), known('s2', await fakePeer(t, rejected)), known('s3', await fakePeer(t, accepted('s9')))],
   });
   t.teardown(() => alone.peers.close());
-  alone.peers.start();
+  alone.peers.start(['127.0.0.1:1']);
   await alone.until(() => alone.outcast.length > 0);
   t.true(['ERR_UNAUTHORIZED', 'ERR_CONFIG'].includes(alone.outcast[0]?.code ?? ''));
 });
@@ -279,9 +280,21 @@ test('servers that have exchanged their addresses find each other, and none ends
   ]);
   const { peers, outcast, until } = make({ known: [known('s1'), known('s2', third, second), known('s3', own)] });
   t.teardown(() => peers.close());
-  peers.start();
+  peers.start(['127.0.0.1:1']);
   await until(() => peers.reach.connected.length === 2 || outcast.length > 0);
   t.deepEqual(outcast, []);
+});
+
+test('a server that says where it is now is looked for there, too', async (t) => {
+  const address = await fakePeer(t, accepted('s2'));
+  const { peers, until } = make({ known: [known('s1'), known('s2')] });
+  t.teardown(() => peers.close());
+  peers.start(['127.0.0.1:1']);
+  peers.isAt('s9', [address]);
+  peers.isAt('s2', ['127.0.0.1:2']);
+  peers.isAt('s2', [address]);
+  await until(() => peers.reach.connected.includes('s2'));
+  t.pass();
 });
 
 test('a server is looked for where the operator says now, then where it was, then where any is said to be', async (t) => {
@@ -293,7 +306,7 @@ test('a server is looked for where the operator says now, then where it was, the
     told: { of: new Map([['s2', [now]]]), any: [before] },
   });
   t.teardown(() => peers.close());
-  peers.start();
+  peers.start(['127.0.0.1:1']);
   await until(() => peers.reach.connected.length === 2);
   t.deepEqual(
     asked.map((f) => f.t),
@@ -326,7 +339,7 @@ test('while tokens are exchanged, a server that is refused with one shows the ne
       tokens,
     });
     t.teardown(() => peers.close());
-    peers.start();
+    peers.start(['127.0.0.1:1']);
     await until(() => peers.reach.connected.length > 0 || outcast.length > 0);
     t.deepEqual(outcast, [], 'one refused token is no refusal');
   }
@@ -336,7 +349,7 @@ test('while tokens are exchanged, a server that is refused with one shows the ne
     tokens,
   });
   t.teardown(() => refusedWithAll.peers.close());
-  refusedWithAll.peers.start();
+  refusedWithAll.peers.start(['127.0.0.1:1']);
   await refusedWithAll.until(() => refusedWithAll.outcast.length > 0);
   t.is(refusedWithAll.outcast[0]?.code, 'ERR_UNAUTHORIZED');
 });
@@ -349,7 +362,7 @@ test('a connection ends when the token that it was dialed with is taken out of t
   const address = await fakePeer(t, accepted('s2'), got);
   const { peers, until } = make({ known: [known('s1'), known('s2', address)], tokens, timeoutMs });
   t.teardown(() => peers.close());
-  peers.start();
+  peers.start(['127.0.0.1:1']);
   const shown = (): (string | undefined)[] => got.flatMap((frame) => (frame.t === 'hello' ? [frame.token] : []));
   await until(() => peers.reach.connected.length > 0);
   write('new', 'newest');
@@ -379,7 +392,7 @@ test('the metadata says who the servers are, and links come and go with it', asy
   let state = EMPTY;
   const { peers, until } = make({ state: () => state });
   t.teardown(() => peers.close());
-  peers.start();
+  peers.start(['127.0.0.1:1']);
   t.throws(
     () => peers.arrives(hello({ from: 's4', instance: instance(4), voters: [] })),
     refused('ERR_CONFIG', /s4 is not one of/),
@@ -422,7 +435,7 @@ test('a server that the cluster was made with and that has not come yet must hav
     refused('ERR_CONFIG', /must be the same for every server/),
   );
   t.notThrows(() => peers.arrives(first));
-  peers.start();
+  peers.start(['127.0.0.1:1']);
   await until(() => peers.reach.connected.includes('s3'));
   // It compares the lists too.
   t.like(got[0], { voters: ['s1', 's2', 's3'] });

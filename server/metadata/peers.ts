@@ -23,7 +23,7 @@ import { Standing } from '../control/standing.js';
 import type { KnownServer } from '../data-directory.js';
 import type { Accepted } from '../../net/hello.js';
 import type { TrustSource } from '../../net/tls.js';
-import type { Log } from '../log.js';
+import { describeError, type Log } from '../log.js';
 import { PeerLink, type PeerFigures } from './peer-link.js';
 
 export interface PeersOptions {
@@ -72,6 +72,8 @@ export class Peers {
   readonly #refusals = new Set<string>();
   readonly #standing: Standing;
   #known: readonly KnownServer[];
+  /** Where this server answers the others. */
+  #own: readonly string[] = [];
   #sources: ReadonlySet<string> = new Set();
   #started = false;
 
@@ -176,13 +178,33 @@ export class Peers {
       up: () => {
         this.#refusals.delete(id);
         options.up();
+        void this.#tell(id);
       },
     });
   }
 
-  start(): void {
+  /** `own`: the addresses at which this server answers the others. */
+  start(own: readonly string[]): void {
     this.#started = true;
+    this.#own = own;
     for (const { link } of this.#links.values()) link.start();
+  }
+
+  /**
+   * Only with the log of the leader can this server say to the metadata where it is now, and the leader dials those
+   * whom it sends the log. So whoever can be reached is told first.
+   */
+  async #tell(id: string): Promise<void> {
+    try {
+      await this.call(id, 'is-at', { peer: this.#own }, this.#options.timeoutMs);
+    } catch (error) {
+      this.#options.log.debug(`${id} was not told where this server is: ${describeError(error)}`);
+    }
+  }
+
+  /** Another server says where it answers. Whoever is found there must show that it is the one (checkWelcome). */
+  isAt(id: string, addresses: readonly string[]): void {
+    this.#links.get(this.raftIdOf(id) ?? 0)?.link.isAt(addresses);
   }
 
   send(message: RaftMessage, leavesNow: boolean): void {
@@ -290,7 +312,7 @@ export class Peers {
     const own = this.#options.clusterId();
     if (own === '')
       throw new FarkvError('ERR_CONFIG', `the server at the address of ${id} is ${serverId}: check --peers`);
-    if (own === clusterId) this.#links.get(this.raftIdOf(serverId) ?? 0)?.link.isAt(address);
+    if (own === clusterId) this.#links.get(this.raftIdOf(serverId) ?? 0)?.link.isAt([address]);
     throw new FarkvError('ERR_DISCONNECTED', `the server at ${address}, where ${id} was expected, is ${serverId}`);
   }
 

@@ -17,7 +17,7 @@ export interface Explanations {
   readonly explain: (shard: number) => string;
   /** Why the shard's owner ended its connection lately, for a person. */
   readonly ended?: ((shard: number) => string | undefined) | undefined;
-  /** An operation has ended because nobody answers for its shard. */
+  /** An operation has ended because nobody answers for its shard, or none did in its time. */
   readonly unavailable?: (() => void) | undefined;
 }
 
@@ -25,14 +25,13 @@ export class OperationErrors {
   readonly #native: NativeClient;
   readonly #explain: (shard: number) => string;
   readonly #unavailable: () => void;
-  /** Why the shard's owner ended its connection lately; undefined: it did not. */
-  readonly whyEnded: (shard: number) => string | undefined;
+  readonly #ended: (shard: number) => string | undefined;
 
   constructor(native: NativeClient, { explain, ended, unavailable }: Explanations) {
     this.#native = native;
     this.#explain = explain;
     this.#unavailable = unavailable ?? (() => undefined);
-    this.whyEnded = ended ?? (() => undefined);
+    this.#ended = ended ?? (() => undefined);
   }
 
   /** The error of a status that a read of this key ended with. */
@@ -47,6 +46,12 @@ export class OperationErrors {
     if (status === Status.keyInvalid) return keyError(status, key);
     const what = status === Status.shardUnavailable ? STATUSES + this.#native.shardOf(space, key) : status;
     return failures.share(what, () => this.failure(status, space, key));
+  }
+
+  /** No answer has come in time. Why the shard's owner ended its connection lately; undefined: it did not. */
+  late(shard: number): string | undefined {
+    this.#unavailable();
+    return this.#ended(shard);
   }
 
   unavailable(shard: number): FarkvError {

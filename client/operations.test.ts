@@ -432,7 +432,8 @@ test('a shard that nobody answers for is explained, whichever way the answer com
 
 test('what a broken connection did not answer says why the server ended it', async (t) => {
   const why = 's1 had ended the connection to worker 0';
-  const { native, operations, kv } = setup({ direct: false, ended: () => why });
+  let late = 0;
+  const { native, operations, kv } = setup({ direct: false, ended: () => why, unavailable: () => late++ });
   const put = t.throwsAsync(kv.put('a', 'x'), { code: 'ERR_INDETERMINATE', message: /s1 had ended the connection/u });
   native.fail(Status.indeterminate);
   operations.drain();
@@ -441,4 +442,5 @@ test('what a broken connection did not answer says why the server ended it', asy
   native.fail(Status.timeout);
   operations.drain();
   await get;
+  t.is(late, 2, 'another server may know who answers');
 });

@@ -324,11 +324,10 @@ export class Operations implements Places {
       operation.fail(this.errors.unavailable(operation.shard(this.#native)));
       return;
     }
+    const isLate = status === Status.indeterminate || status === Status.timeout;
     const why =
-      status === Status.indeterminate || status === Status.timeout
-        ? this.errors.whyEnded(operation.shard(this.#native))
-        : undefined;
-    if (why === undefined || operation.signal?.aborted === true) operation.settle(this.#cursor);
+      isLate && operation.signal?.aborted !== true ? this.errors.late(operation.shard(this.#native)) : undefined;
+    if (why === undefined) operation.settle(this.#cursor);
     else operation.fail(statusError(status, why));
   }
 

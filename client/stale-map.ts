@@ -3,8 +3,9 @@
  * others answers pings and pushes nothing: only the operations show that its map is of no use.
  *
  *   not owner     an owner refuses what the map gives to it: the server is left, unless the map is younger than STALE_MS
- *   unavailable   nobody answers for a shard: the same, but each time in vain doubles the wait, up to MOST_MS. A shard
- *                 may have no owner for long, and then no server's map helps
+ *   unavailable   nobody answers for a shard, or none did within an operation's time: the same, but each time in vain
+ *                 doubles the wait, up to MOST_MS. A shard may have no owner for long, or a slow one, and then no
+ *                 server's map helps
  *
  * Another server's map is safe to ask for: one with a lower epoch than the client's is dropped (cluster.ts).
  */

@@ -37,8 +37,8 @@ function syncNames(directory: string): void {
   try {
     syncDirectory(directory);
   } catch (cause) {
-    // One that this user may not list, or of a file system that syncs no directories.
-    if (!['EACCES', 'EINVAL'].includes((cause as NodeJS.ErrnoException).code ?? '')) throw cause;
+    // One that this user may not list, or of a file system that syncs no directories, or takes no names any more.
+    if (!['EACCES', 'EINVAL', 'EROFS'].includes((cause as NodeJS.ErrnoException).code ?? '')) throw cause;
   }
 }
 

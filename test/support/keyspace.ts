@@ -24,6 +24,7 @@ export function setup(
     readonly maxOutstanding?: number;
     readonly maxQueued?: number;
     readonly ended?: (shard: number) => string | undefined;
+    readonly unavailable?: () => void;
     readonly timeoutMs?: number;
     readonly records?: number;
   } = {},
@@ -36,6 +37,7 @@ export function setup(
     maxQueued: options.maxQueued ?? 1000,
     explain: (shard) => `nobody answers for shard ${shard}`,
     ended: options.ended,
+    unavailable: options.unavailable,
   });
   const shared = {
     operations,

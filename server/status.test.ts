@@ -109,6 +109,7 @@ const node: NodeStatus = {
   group: {
     leaderChanges: 0,
     failedProposals: 0,
+    activeMs: 0,
     failedOver: 0,
     syncNs: { count: 0, sum: 0, below: [] },
     diskFull: false,

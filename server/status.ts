@@ -352,6 +352,7 @@ const checkGroup = record<GroupFigures>({
   failedOver: uint(),
   syncNs: record<Counted>({ count: uint(), sum: uint(), below: list(uint(), HISTOGRAM_BOUNDS) }),
   diskFull: boolean,
+  activeMs: uint(),
   peers: list(
     record<PeerFigures>({ id: memberId, connected: boolean, rttUs: maybe(uint()), lostMessages: uint() }),
     MEMBERS_MAX,

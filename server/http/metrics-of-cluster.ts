@@ -31,6 +31,11 @@ export const OF_CLUSTER: readonly Metric[] = [
     'Changes of the metadata that this server asked for, and that the group did not take in time',
     ({ node }) => one(node.group.failedProposals),
   ),
+  counter(
+    'farkv_raft_thread_active_seconds_total',
+    'How long the thread of Raft and of the leases had work; near one second per second it is late with both',
+    ({ node }) => one(node.group.activeMs / 1000),
+  ),
   gauge('farkv_raft_term', 'Term of the metadata group', ({ node }) => one(node.term)),
   gauge('farkv_raft_commit_index', 'Last entry that is committed', ({ node }) => one(node.commitIndex)),
   gauge('farkv_raft_applied_index', 'Last entry that is applied here', ({ node }) => one(node.appliedIndex)),

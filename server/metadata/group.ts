@@ -6,6 +6,7 @@ import { Tokens } from '../control/auth.js';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
 import { FarkvError } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
 import type { Counted } from '../../core/exposition.js';
@@ -57,6 +58,8 @@ export interface GroupFigures {
   readonly syncNs: Counted;
   /** The disk has no room for its Raft log: it takes no changes of the metadata until it has. */
   readonly diskFull: boolean;
+  /** Milliseconds for which the event loop of Raft's thread had work; it renews the leases, so it must have time to spare. */
+  readonly activeMs: number;
   readonly peers: readonly PeerFigures[];
 }
 
@@ -188,6 +191,7 @@ export class MetadataGroup {
       failedOver: this.duties.failedOver,
       syncNs: { count, sum, below: [...below] },
       diskFull: this.driver.status().storageFull,
+      activeMs: Math.round(performance.eventLoopUtilization().active),
       peers: this.peers.figures,
     };
   }

@@ -101,7 +101,8 @@ typedef struct dataplane_log {
      * (docs/early-answers.md); what is there is on its way to the disk after so long, and a loss of power or of the
      * process loses it. */
     uint64_t sync_ns;
-    uint32_t file_bytes, buffer_bytes; /* default 64 MiB, and 4 MiB, of which each worker has two */
+    /* Default 64 MiB, and WAL_BATCH_MAX, which is the most; each worker has two buffers. */
+    uint32_t file_bytes, buffer_bytes;
     /* Snapshots are made when a worker's log has so many bytes, and more than its tables; default 256 MiB. */
     uint64_t snapshot_bytes;
     uint64_t snapshot_bytes_per_s; /* how fast each worker writes one; default 100,000,000 */

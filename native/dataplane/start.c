@@ -82,7 +82,7 @@ static bool copy_config(dataplane *d, const dataplane_config *c) {
     d->c = *c;
     d->backlogs.most = max_u64(BACKLOGS_MIN, c->memory_bytes / BACKLOGS_SHARE);
     copy_tenants(d, c);
-    if (!d->c.quarantine_ns) d->c.quarantine_ns = (uint64_t)FKV_GET_LIFE_NS / 5 * 6;
+    if (!d->c.quarantine_ns) d->c.quarantine_ns = TABLE_QUARANTINE_NS;
     if (!d->c.transfer_bytes) d->c.transfer_bytes = 256 << 20;
     if (!d->c.dedup_bytes) d->c.dedup_bytes = 64 << 20;
     if (!d->c.wait_ms) d->c.wait_ms = 1000;

@@ -2,7 +2,7 @@
 #include "../base/assert.h"
 #include "internal.h"
 
-enum { QUARANTINE_NS = FKV_GET_LIFE_NS / 5 * 6, QUARANTINE_NS_PER_BYTE = FKV_GET_LIFE_NS_PER_BYTE / 5 * 6 };
+enum { QUARANTINE_NS_PER_BYTE = FKV_GET_LIFE_NS_PER_BYTE / 5 * 6 };
 
 fkv_status table_create(const table_config *c, table **out) {
     if (c->memory_bytes < TABLE_MEMORY_MIN || c->epoch >= 1u << 20) return FKV_BAD_REQUEST;
@@ -10,7 +10,7 @@ fkv_status table_create(const table_config *c, table **out) {
     table *t = calloc(1, sizeof *t);
     if (!t) return FKV_NO_MEMORY;
     t->config = *c;
-    if (!c->quarantine_ns) t->config.quarantine_ns = QUARANTINE_NS;
+    if (!c->quarantine_ns) t->config.quarantine_ns = TABLE_QUARANTINE_NS;
     if (!c->quarantine_bytes) t->config.quarantine_bytes = c->memory_bytes / 8;
     /* A queue serves a range of sizes, and waits as long as its largest needs. */
     static const uint64_t largest[DELAY_QUEUES] = { 64 << 10, 2 << 20,

@@ -26,6 +26,9 @@
 #include "../base/status.h"
 #include "layout.h"
 
+/* How long what is freed stays unchanged beside the time for its bytes: a fifth more than readers may live. */
+enum { TABLE_QUARANTINE_NS = FKV_GET_LIFE_NS / 5 * 6 };
+
 typedef struct table table;
 typedef enum { TABLE_INDEX = 1, TABLE_HEAP = 2 } table_segment_kind;
 
@@ -41,7 +44,7 @@ typedef struct table_config {
     uint64_t segment_grain; /* 0: none; else segments that are asked for are multiples of it: of a huge page */
     /* Whose parts the heap's segments are, and are to be emptied together; NULL: each has memory of its own. */
     fkv_files *heap_files;
-    /* 0: 300 ms, a fifth more than FKV_GET_LIFE_NS; time for an extent's bytes is added */
+    /* 0: TABLE_QUARANTINE_NS; time for an extent's bytes is added */
     uint64_t quarantine_ns;
     uint64_t quarantine_bytes; /* 0: memory_bytes / 8 */
     /* Asks for a segment of at least `bytes`; called from inside table functions, answered later, not from inside,

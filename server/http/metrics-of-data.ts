@@ -1,11 +1,8 @@
 /** Metrics of the data plane: requests, what clients report of their GETs, logs of values, polling. */
 import { histogram, type Sample } from '../../core/exposition.js';
 import type { Provider } from '../../core/providers.js';
-import type { ReportedGets, RequestKind } from '../../native/data-plane-stats.js';
+import { CHANGES, type ReportedGets, type RequestKind } from '../../native/data-plane-stats.js';
 import { buckets, counter, gauge, named, one, sum, type Metric, type Seen } from './metric-row.js';
-
-/** Requests that change an entry. */
-const CHANGES: readonly RequestKind[] = ['put', 'delete', 'cas', 'increment', 'append', 'touch', 'fields'];
 
 /** Why a server refuses changes that others could take: they are counted from 0 on, so that a rate sees the first one. */
 const OWN_REASONS = { ERR_TABLE_FULL: 0, ERR_TOO_FEW_COPIES: 0, ERR_NO_MEMORY: 0 };

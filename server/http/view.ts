@@ -2,7 +2,7 @@
  * The figures of a cluster as the page and `farkv top` show them: those of `farkv status`, summed up, and with the rates
  * between two looks. Plain values, without anything that a monitor may not see.
  */
-import type { DataPlaneStats, Latency, ReportedGets } from '../../native/data-plane-stats.js';
+import { CHANGES, type DataPlaneStats, type Latency, type ReportedGets } from '../../native/data-plane-stats.js';
 import { attention } from '../attention.js';
 import { errorLines, moveLines } from '../move-lines.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from '../status.js';
@@ -10,18 +10,14 @@ import { latencyBetween } from './latency-between.js';
 
 type Worker = DataPlaneStats['workers'][number];
 
-export const KINDS = [
-  ...(['get', 'put', 'delete', 'cas', 'increment', 'append', 'touch', 'fields'] as const),
-  ...(['scan', 'read'] as const),
-] as const;
-/** Those that change an entry, `put` beside. */
-const OTHER_CHANGES = ['delete', 'cas', 'increment', 'append', 'touch', 'fields'] as const;
+export const KINDS = ['get', ...CHANGES, 'scan', 'read'] as const;
 /** `read`: one-sided READs that the process itself serves, over tcp alone. `get`: two-sided ones. */
 export type Kind = (typeof KINDS)[number];
 export type Rates = Readonly<Record<Kind, number>>;
 
 /** Changes that are no PUTs. */
-export const otherChanges = (rates: Rates): number => OTHER_CHANGES.reduce((n, kind) => n + rates[kind], 0);
+export const otherChanges = (rates: Rates): number =>
+  CHANGES.reduce((n, kind) => (kind === 'put' ? n : n + rates[kind]), 0);
 
 export interface ServerView {
   readonly id: string;

@@ -227,6 +227,7 @@ TEST(a_value_is_not_appended_to_beyond_its_limit) {
     CHECK_EQ(derive(&o, &e, &d), FKV_OK);
     rig_init(&r, provider, NULL);
     r.config.wait_ms = RIG_WAIT_MS;
+    r.config.transfer_ms = 10 * RIG_WAIT_MS; /* 64 MiB under a sanitizer, beside other tests */
     rig_up(&r, RIG_SHARDS, 256 << 20);
     raw_up(&c, &r, 1);
     memory_make(&m, &c, FKV_VALUE_MAX, 1);

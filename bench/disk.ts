@@ -68,7 +68,8 @@ export async function readSpeed(directory: string): Promise<number> {
   let seconds = 0;
   for (const name of readdirSync(directory)) {
     const path = join(directory, name);
-    if (statSync(path).size < BLOCK) continue;
+    // A snapshot that is being written is read by no start, and has another name when it is done.
+    if (name.endsWith('-new') || (statSync(path, { throwIfNoEntry: false })?.size ?? 0) < BLOCK) continue;
     const { stderr } = await promisify(execFile)('dd', [`if=${path}`, 'of=/dev/null', 'bs=1M', 'iflag=direct'], {
       env: { ...process.env, LC_ALL: 'C' },
     });

@@ -276,7 +276,7 @@ test('a server with the last copy of a shard without an owner is told with what 
   const { raftId } = log.state.servers.find(({ id }) => id === a)!;
   t.is(
     log.try({ t: 'server-remove', id: a, raftId }),
-    `ERR_BUSY: ${a} has a copy of shard 0, which has no owner: if no other server has its values, bring ${a} back; if it is lost, farkv status names the command that gives them up`,
+    `ERR_BUSY: ${a} has a copy of shard 0, which has no owner: if no other server has its values, bring ${a} back; if it is lost, farkv status names the command that gives its values up`,
   );
 });
 

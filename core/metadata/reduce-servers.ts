@@ -94,8 +94,8 @@ function whyKept({ copySets = [], shards }: MetadataState, id: string, kept: rea
     return `${id} has copies of ${kept.length === 1 ? '1 shard' : `${kept.length} shards`}: farkv drain ${id} first`;
   const named = lost.map(({ shard }) => shard).join(', ');
   return lost.length === 1
-    ? `${id} has a copy of shard ${named}, which has no owner: if no other server has its values, bring ${id} back; if it is lost, farkv status names the command that gives them up`
-    : `${id} has copies of shards ${named}, which have no owner: if no other server has their values, bring ${id} back; if it is lost, farkv status names the commands that give them up`;
+    ? `${id} has a copy of shard ${named}, which has no owner: if no other server has its values, bring ${id} back; if it is lost, farkv status names the command that gives its values up`
+    : `${id} has copies of shards ${named}, which have no owner: if no other server has their values, bring ${id} back; if it is lost, farkv status names the commands that give their values up`;
 }
 
 export function drainServer(state: MetadataState, c: ServerDrain): Reduced {

@@ -7,6 +7,25 @@ test('a server that was removed is answered nothing more on the connection that 
   Object.defineProperty(context.peers, 'ids', { get: () => ids });
   t.deepEqual(await answerCall(context, 'peer', 'stays', {}, 's2'), { stays: true });
   ids = ['s1'];
-  for (const method of ['stays', 'propose', 'lease', 'status', 'shard-reset'])
+  for (const method of ['stays', 'is-at', 'propose', 'lease', 'status', 'shard-reset'])
     await t.throwsAsync(answerCall(context, 'peer', method, {}, 's2'), { code: 'ERR_UNAUTHORIZED' }, method);
+});
+
+test('a server says where it is for itself alone, and nobody else says anything', async (t) => {
+  const told: unknown[] = [];
+  const peers = { ids: ['s1', 's2'], isAt: (...said: unknown[]) => told.push(said) };
+  const context = { peers } as unknown as CallContext;
+  const peer = ['10.0.0.2:9400'];
+  await answerCall(context, 'peer', 'is-at', { peer, id: 's1' }, 's2');
+  t.deepEqual(told, [['s2', peer]]);
+  for (const args of [{}, { peer: 'x' }, { peer: ['no address'] }, { peer: Array<string>(65).fill(peer[0]!) }])
+    await t.throwsAsync(
+      answerCall(context, 'peer', 'is-at', args, 's2'),
+      { code: 'ERR_PROTOCOL' },
+      JSON.stringify(args),
+    );
+  await t.throwsAsync(answerCall(context, 'peer', 'is-at', { peer }));
+  for (const access of ['joiner', 'operator', 'monitor'] as const)
+    await t.throwsAsync(answerCall(context, access, 'is-at', { peer }, 's2'), undefined, access);
+  t.is(told.length, 1);
 });

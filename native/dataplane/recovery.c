@@ -11,12 +11,12 @@
 #include "durable.h"
 #include "worker.h"
 
-/* A disk that counts what is read of it. */
+/* A disk that counts what is read of it: of a worker, which reads one file after the other. */
 typedef struct counting_disk {
     disk table;
     disk *of;
     dataplane *d;
-    uint64_t bytes, all; /* bytes: atomic */
+    uint64_t unread; /* of the file that is open */
 } counting_disk;
 
 enum { CHAINS = 256 };
@@ -29,7 +29,8 @@ typedef struct seen {
 } seen;
 
 struct recovery {
-    counting_disk disk;
+    counting_disk disk[DATAPLANE_WORKERS_MAX];
+    uint64_t bytes, all; /* atomic: that were read, and that will be as far as is known */
     seen *snapshot;
     uint32_t snapshots;
     uint32_t threads; /* that have a log there */
@@ -49,15 +50,27 @@ static void fail(recovery *r, int e) {
 
 static counting_disk *under(disk *t) { return LIST_OF(t, counting_disk, table); }
 static int counting_open(disk *t, const char *name, disk_mode mode) {
-    return under(t)->of->open(under(t)->of, name, mode);
+    counting_disk *c = under(t);
+    c->unread = 0;
+    int file = c->of->open(c->of, name, mode);
+    if (file >= 0) c->unread = wal_bytes_to_read(c->of, file);
+    return file;
 }
-static void counting_close(disk *t, int file) { under(t)->of->close(under(t)->of, file); }
+/* Of the last file that was written less is read than was expected. */
+static void counting_close(disk *t, int file) {
+    counting_disk *c = under(t);
+    __atomic_fetch_sub(&c->d->recovery->all, c->unread, __ATOMIC_RELAXED);
+    c->of->close(c->of, file);
+}
 static int counting_size(disk *t, int file, uint64_t *bytes) { return under(t)->of->size(under(t)->of, file, bytes); }
 static int counting_read(disk *t, int file, uint64_t at, void *to, uint32_t bytes) {
     counting_disk *c = under(t);
+    recovery *r = c->d->recovery;
     const dataplane_log *l = &c->d->c.log;
-    uint64_t now = __atomic_add_fetch(&c->bytes, bytes, __ATOMIC_RELAXED);
-    if (l->on_progress && !l->on_progress(l->ctx, min_u64(now, c->all), c->all)) {
+    c->unread -= min_u64(bytes, c->unread);
+    uint64_t now = __atomic_add_fetch(&r->bytes, bytes, __ATOMIC_RELAXED);
+    uint64_t all = __atomic_load_n(&r->all, __ATOMIC_RELAXED);
+    if (l->on_progress && !l->on_progress(l->ctx, min_u64(now, all), all)) {
         fail(c->d->recovery, -ECANCELED);
         return -ECANCELED;
     }
@@ -85,7 +98,7 @@ static void found_snapshot(void *arg, uint32_t shard, uint64_t copy) {
     if (!is_wanted(d, shard, copy)) {
         char name[WAL_NAME_MAX];
         snapshot_name(name, shard, copy);
-        return fail(r, r->disk.of->remove(r->disk.of, name));
+        return fail(r, d->c.log.disk->remove(d->c.log.disk, name));
     }
     seen *more = realloc(r->snapshot, (r->snapshots + 1) * sizeof *more);
     if (!more) return fail(r, -ENOMEM);
@@ -94,15 +107,16 @@ static void found_snapshot(void *arg, uint32_t shard, uint64_t copy) {
 }
 
 /* A log's file, of any thread. */
-static void found_file(recovery *r, const char *name) {
-    uint64_t number, bytes;
+static void found_file(dataplane *d, const char *name) {
+    recovery *r = d->recovery;
+    uint64_t number;
     unsigned long thread = strtoul(name, NULL, 10);
     if (thread >= UINT32_MAX || !wal_file_number(name, (uint32_t)thread, &number)) return;
     if (r->threads <= thread) r->threads = (uint32_t)thread + 1;
-    disk *k = r->disk.of;
+    disk *k = d->c.log.disk;
     int file = k->open(k, name, DISK_READ);
     if (file < 0) return; /* replay says so */
-    if (k->size(k, file, &bytes) == 0) r->disk.all += bytes;
+    r->all += wal_bytes_to_read(k, file);
     k->close(k, file);
 }
 
@@ -112,7 +126,7 @@ static int find_files(dataplane *d) {
     if (e == 0) e = d->recovery->error;
     if (e != 0) return e;
     e = disk_names_read(&n, d->c.log.disk);
-    for (uint32_t i = 0; e == 0 && i < n.count; i++) found_file(d->recovery, n.name[i]);
+    for (uint32_t i = 0; e == 0 && i < n.count; i++) found_file(d, n.name[i]);
     disk_names_free(&n);
     return e;
 }
@@ -122,8 +136,8 @@ static void look_at(dataplane *d, seen *s) {
     const wal_identity of = durable_identity(d, 0);
     uint32_t thread = 0;
     snapshot_found f;
-    snapshot_read(r->disk.of, &of, s->shard, s->copy, &(snapshot_reader){ .head = any_head, .arg = &thread }, &f);
-    r->disk.all += f.bytes;
+    snapshot_read(d->c.log.disk, &of, s->shard, s->copy, &(snapshot_reader){ .head = any_head, .arg = &thread }, &f);
+    r->all += f.bytes;
     s->worker = thread < d->c.workers ? thread : 0;
     if (f.verdict != WAL_WHOLE) snapshot_found_text(&f, s->why, sizeof s->why);
 }
@@ -133,13 +147,13 @@ uint64_t recovery_began_ns(const dataplane *d) { return d->recovery->began_ns; }
 int recovery_find(dataplane *d, char *why, size_t room) {
     recovery *r = d->recovery = calloc(1, sizeof *r);
     if (!r) return -ENOMEM;
-    r->disk = (counting_disk){ .table = { .open = counting_open,
-                                          .close = counting_close,
-                                          .size = counting_size,
-                                          .read = counting_read,
-                                          .list = counting_list },
-                               .of = d->c.log.disk,
-                               .d = d };
+    const disk counts = { .open = counting_open,
+                          .close = counting_close,
+                          .size = counting_size,
+                          .read = counting_read,
+                          .list = counting_list };
+    for (uint32_t i = 0; i < d->c.workers; i++)
+        r->disk[i] = (counting_disk){ .table = counts, .of = d->c.log.disk, .d = d };
     r->began_ns = fkv_now_ns();
     for (uint32_t i = 0; i < d->c.workers * CHAINS; i++) list_init(&r->copies[i / CHAINS][i % CHAINS]);
     int e = find_files(d);
@@ -196,7 +210,7 @@ static void read_snapshot(worker *w, const wal_identity *of, const seen *s) {
     recovered_copy *c = copy_of(w, s->shard, s->copy);
     if (!c) return;
     const snapshot_reader to = { .head = take_head, .chunk = take_chunk, .arg = c };
-    snapshot_read(&w->d->recovery->disk.table, of, s->shard, s->copy, &to, &f);
+    snapshot_read(&w->d->recovery->disk[w->number].table, of, s->shard, s->copy, &to, &f);
     if (f.verdict == WAL_WHOLE) return recover_foot(c, &f.foot);
     char text[RECOVERY_WHY];
     snapshot_found_text(&f, text, sizeof text);
@@ -236,7 +250,7 @@ void recovery_read(worker *w, const wal_identity *of, wal_found *found) {
         read_snapshot(w, of, &r->snapshot[i]);
         snapshots++;
     }
-    wal_replay(&r->disk.table, of, take_section, w, found);
+    wal_replay(&r->disk[w->number].table, of, take_section, w, found);
     if (found->verdict <= WAL_TORN && found->batch == 1 && snapshots > 0) { /* mutation: snapshots/without-log */
         found->verdict = WAL_FILE_MISSING;
         wal_file_name(found->file, of->thread, 1);

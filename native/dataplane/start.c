@@ -36,7 +36,7 @@ static bool log_ok(const dataplane_log *l) {
     uint64_t buffer = l->buffer_bytes ? l->buffer_bytes : WAL_BATCH_MAX;
     uint64_t file = l->file_bytes ? l->file_bytes : LOG_FILE_BYTES;
     uint64_t chunk = l->chunk_bytes ? l->chunk_bytes : SNAPSHOT_CHUNK_MAX;
-    return buffer >= LOG_BUFFER_MIN && buffer <= WAL_BATCH_MAX && file >= WAL_BLOCK + 2 * buffer &&
+    return buffer >= LOG_BUFFER_MIN && buffer <= WAL_BATCH_MAX && file >= WAL_FILE_MIN(buffer) &&
            (l->shard_memory_bytes == 0 || (l->shard_memory_bytes >= TABLE_MEMORY_MIN && l->recovers)) &&
            chunk >= ITEM_CHUNK_MIN && chunk <= SNAPSHOT_CHUNK_MAX && (buffer | file | chunk) % WAL_BLOCK == 0;
 }

@@ -73,7 +73,8 @@ bool wal_begins_batch(const uint8_t block[WAL_BLOCK], const wal_file_head *file,
 bool wal_begun_batch(const uint8_t block[WAL_BLOCK], const wal_file_head *file, uint64_t number) {
     wal_batch h;
     memcpy(&h, block, sizeof h);
-    return h.salt == file->salt || (h.magic == WAL_BATCH_MAGIC && h.file == file->number && h.number == number);
+    return h.salt == file->salt ||
+           (h.magic == WAL_BATCH_MAGIC && h.file == file->number && (number == 0 || h.number == number));
 }
 
 bool wal_batch_whole(const uint8_t *batch, const wal_batch *head) {

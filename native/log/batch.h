@@ -8,7 +8,10 @@
  * A file is used again under another number. Its *life* is its number with 64 random bits, the salt, in the head and in
  * each batch: so a batch of an earlier life is none, and no value that a client stores can look like one. Batches count
  * through all files of a log.
- * Invariant: within a life no block is written twice. So what is found behind a batch was written after it. */
+ * Invariants:
+ * 1. Within a life no block is written twice. So what is found behind a batch was written after it.
+ * 2. No batch crosses a multiple of the file's stride: one that would goes there as a whole. So whether anything was
+ *    written behind a place is seen by a block of each stride, and what was not written need not be read. */
 #ifndef FARKV_LOG_BATCH_H
 #define FARKV_LOG_BATCH_H
 #include <assert.h>
@@ -36,7 +39,8 @@ typedef struct wal_file_head {
     uint8_t cluster[16];
     uint64_t instance, number, salt;
     uint64_t bytes; /* of the file */
-    uint32_t thread, reserved;
+    uint32_t thread;
+    uint32_t stride; /* whole blocks, at least two */
 } wal_file_head;
 static_assert(sizeof(wal_file_head) == 72, "drawing");
 
@@ -85,7 +89,7 @@ void wal_seal_batch(uint8_t *batch, const wal_batch *head);
 /* Whether the block begins a batch of that life that has at most `room` bytes with its zeros. The head only: the batch
  * may be torn. */
 bool wal_begins_batch(const uint8_t block[WAL_BLOCK], const wal_file_head *file, uint64_t room, wal_batch *head);
-/* Whether there are remains of a head of that life, which one damaged field does not hide. */
+/* Whether there are remains of a head of that life, which one damaged field does not hide. 0: of any number. */
 bool wal_begun_batch(const uint8_t block[WAL_BLOCK], const wal_file_head *file, uint64_t number);
 bool wal_batch_whole(const uint8_t *batch, const wal_batch *head); /* its crc */
 /* Reads the section at *at, which starts behind the head, and moves *at behind it. False at the end of the batch, and

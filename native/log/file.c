@@ -4,10 +4,10 @@
 
 enum { PLACES_FIRST = 16 };
 
-wal_file *wal_file_new(uint64_t number, uint64_t bytes) {
+wal_file *wal_file_new(uint64_t number, uint64_t bytes, uint32_t stride) {
     wal_file *f = calloc(1, sizeof *f);
     if (!f) return NULL;
-    *f = (wal_file){ .number = number, .bytes = bytes, .at = WAL_BLOCK, .handle = -1 };
+    *f = (wal_file){ .number = number, .bytes = bytes, .stride = stride, .at = WAL_BLOCK, .handle = -1 };
     list_init(&f->link);
     return f;
 }
@@ -15,6 +15,11 @@ void wal_file_free(wal_file *f) {
     free(f->reach);
     free(f);
 }
+uint64_t wal_file_place(const wal_file *f, uint32_t bytes) {
+    uint64_t end = wal_file_stride_end(f, f->at);
+    return f->at + bytes <= end ? f->at : end; /* mutation: log/batch-across-stride */
+}
+
 void wal_files_free(fkv_list *files) {
     while (!list_empty(files)) {
         wal_file *f = LIST_FIRST(files, wal_file, link);

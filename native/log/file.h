@@ -17,7 +17,8 @@ typedef struct wal_reach {
 typedef struct wal_file {
     fkv_list link;
     uint64_t number, salt, bytes;
-    uint64_t at;  /* where the next batch goes */
+    uint32_t stride;
+    uint64_t at;  /* behind the last batch */
     int handle;   /* open for writing; -1: not */
     bool aside;   /* it has its spare name, so no start reads it */
     bool batched; /* has batches that were synced, or replayed */
@@ -26,8 +27,12 @@ typedef struct wal_file {
     wal_reach *reach; /* a hash table of `places`, a power of two */
 } wal_file;
 
-wal_file *wal_file_new(uint64_t number, uint64_t bytes); /* NULL: no memory */
+wal_file *wal_file_new(uint64_t number, uint64_t bytes, uint32_t stride); /* NULL: no memory */
 void wal_file_free(wal_file *f);
+/* The next multiple of the stride behind that place. */
+static inline uint64_t wal_file_stride_end(const wal_file *f, uint64_t at) { return at - at % f->stride + f->stride; }
+/* Where a batch of whole blocks goes, at most one stride less the head's block; it may be beyond the file's end. */
+uint64_t wal_file_place(const wal_file *f, uint32_t bytes);
 void wal_file_note(wal_file *f, const wal_section *s);
 /* Whether `covered` is true of each reach. */
 typedef bool (*wal_covered)(void *arg, const wal_reach *r);

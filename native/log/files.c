@@ -25,7 +25,9 @@ static bool write_head(wal_make *m, const char *name) {
     wal_file *f = m->file;
     disk *d = m->base.disk;
     _Alignas(DISK_BLOCK) uint8_t block[WAL_BLOCK];
-    wal_file_head head = { .instance = m->of.instance, .number = f->number, .bytes = f->bytes, .thread = m->of.thread };
+    wal_file_head head = {
+        .instance = m->of.instance, .number = f->number, .bytes = f->bytes, .thread = m->of.thread, .stride = f->stride
+    };
     memcpy(head.cluster, m->of.cluster, sizeof head.cluster);
     while (f->salt == 0) fkv_random(&f->salt, sizeof f->salt);
     head.salt = f->salt;
@@ -172,7 +174,7 @@ void wal_files_go_on(wal *w, bool again) {
     m->aside = s && s->aside;
     m->no_space = false;
     m->file = NULL;
-    if (!remove && !(m->file = wal_file_new(w->next_file, w->c.file_bytes))) {
+    if (!remove && !(m->file = wal_file_new(w->next_file, w->c.file_bytes, WAL_STRIDE(w->c.buffer_bytes)))) {
         w->full = true; /* no memory for it: tried again as without space */
         return;
     }

@@ -1,7 +1,9 @@
 /* replay.c: see replay.h.
  *
  * Why a torn tail is told from damage: a batch is written when the one before it is synced. So where a good batch of the
- * same life lies behind a bad one, or the next file begins with a later number than the next, the bad one was synced. */
+ * same life lies behind a bad one, or the next file begins with a later number than the next, the bad one was synced.
+ * Of what lies behind the end only the stride of that place is read, and the first block of those that follow: where
+ * anything was written in one, a batch begins there. */
 #include "replay.h"
 #include <errno.h>
 #include <stdio.h>
@@ -31,20 +33,33 @@ static bool unreadable(reader *r, uint64_t number, uint64_t offset, int error) {
     return verdict(r, WAL_UNREADABLE, number, offset);
 }
 
-/* The bytes at that place; NULL: the disk refused. */
-static const uint8_t *bytes_at(reader *r, const wal_file *f, uint64_t at, uint32_t bytes) {
-    const uint8_t *there = window_at(&r->window, f->bytes, at, bytes);
+/* The bytes at that place; more may be read ahead, up to `end`. NULL: the disk refused. */
+static const uint8_t *bytes_at(reader *r, const wal_file *f, uint64_t at, uint32_t bytes, uint64_t end) {
+    const uint8_t *there = window_at(&r->window, end, at, bytes);
+    if (!there) unreadable(r, f->number, at, r->window.error);
+    return there;
+}
+/* A block of which nothing near by is wanted. */
+static const uint8_t *block_at(reader *r, const wal_file *f, uint64_t at) {
+    const uint8_t *there = window_block(&r->window, at);
     if (!there) unreadable(r, f->number, at, r->window.error);
     return there;
 }
 
+static wal_file_head life_of(const wal_file *f) { return (wal_file_head){ .number = f->number, .salt = f->salt }; }
+/* Of the stride in which that place is, as far as the file goes. */
+static uint64_t end_of_stride(const wal_file *f, uint64_t at) {
+    uint64_t end = wal_file_stride_end(f, at);
+    return end < f->bytes ? end : f->bytes;
+}
+
 /* Whether there is a whole batch of this life of the file. */
-static seen batch_at(reader *r, const wal_file *f, uint64_t at, wal_batch *head, const uint8_t **batch) {
-    const wal_file_head life = { .number = f->number, .salt = f->salt };
-    *batch = bytes_at(r, f, at, WAL_BLOCK);
+static seen batch_at(reader *r, const wal_file *f, uint64_t at, uint64_t end, wal_batch *head, const uint8_t **batch) {
+    const wal_file_head life = life_of(f);
+    *batch = bytes_at(r, f, at, WAL_BLOCK, end);
     if (!*batch) return REFUSED;
-    if (!wal_begins_batch(*batch, &life, f->bytes - at, head)) return BAD;
-    *batch = bytes_at(r, f, at, wal_whole_blocks(head->bytes));
+    if (!wal_begins_batch(*batch, &life, end_of_stride(f, at) - at, head)) return BAD;
+    *batch = bytes_at(r, f, at, wal_whole_blocks(head->bytes), end);
     if (!*batch) return REFUSED;
     return wal_batch_whole(*batch, head) ? GOOD : BAD;
 }
@@ -71,21 +86,65 @@ static bool gap(reader *r, const wal_file *f, const wal_batch *head) {
     return b->at == b->bytes ? verdict(r, WAL_DAMAGED, f->number, f->at) : verdict(r, WAL_DAMAGED, b->number, b->at);
 }
 
+/* The next batch, in f->at, which moves to the next stride where the batch did not fit before it. */
+static seen next_batch(reader *r, wal_file *f, wal_batch *head, const uint8_t **batch) {
+    seen s = batch_at(r, f, f->at, f->bytes, head, batch);
+    uint64_t next = wal_file_stride_end(f, f->at);
+    if (s != BAD || r->before != f || next >= f->bytes) return s;
+    const wal_file_head life = life_of(f);
+    const uint8_t *block = block_at(r, f, next);
+    if (!block) return REFUSED;
+    if (!wal_begins_batch(block, &life, end_of_stride(f, next) - next, head)) return BAD;
+    /* mutation: log/damage-as-stride-end */
+    if (head->number != r->found->batch || wal_file_place(f, wal_whole_blocks(head->bytes)) != next) return BAD;
+    s = batch_at(r, f, next, f->bytes, head, batch);
+    if (s == GOOD) f->at = next;
+    return s;
+}
+
+/* Whether there is one from `at` to the end of the stride. */
+static seen any_batch(reader *r, const wal_file *f, uint64_t at) {
+    wal_batch head;
+    const uint8_t *batch;
+    for (uint64_t end = end_of_stride(f, at - WAL_BLOCK); at < end; at += WAL_BLOCK) {
+        seen s = batch_at(r, f, at, end, &head, &batch);
+        if (s != BAD) return s;
+    }
+    return BAD;
+}
+
+/* Whether there is one in the strides behind f->at. *bad: where the first remains of one are, unless it is known. */
+static seen any_batch_behind(reader *r, const wal_file *f, uint64_t *bad) {
+    const wal_file_head life = life_of(f);
+    for (uint64_t at = wal_file_stride_end(f, f->at); at < f->bytes; at += f->stride) {
+        wal_batch head;
+        const uint8_t *block = block_at(r, f, at);
+        if (!block) return REFUSED;
+        if (!wal_begun_batch(block, &life, 0)) continue; /* nothing was written in it */
+        seen s = batch_at(r, f, at, end_of_stride(f, at), &head, &block);
+        if (s == BAD) {
+            if (*bad == 0) *bad = at;
+            s = any_batch(r, f, at + WAL_BLOCK); /* mutation: log/stride-not-looked-through */
+        }
+        if (s != BAD) return s;
+    }
+    return BAD;
+}
+
 /* What lies at f->at is no batch. False: it was one. */
 static bool is_end(reader *r, const wal_file *f) {
-    if (f->at == f->bytes) return true;
-    const wal_file_head life = { .number = f->number, .salt = f->salt };
-    const uint8_t *block = bytes_at(r, f, f->at, WAL_BLOCK);
+    if (f->at >= f->bytes) return true;
+    const wal_file_head life = life_of(f);
+    const uint8_t *block = bytes_at(r, f, f->at, WAL_BLOCK, end_of_stride(f, f->at));
     if (!block) return false;
     /* The number of the first batch that is there is not known. */
-    bool torn = wal_begun_batch(block, &life, r->found->batch);
-    for (uint64_t at = f->at + WAL_BLOCK; at < f->bytes; at += WAL_BLOCK) {
-        wal_batch head;
-        seen s = batch_at(r, f, at, &head, &block);
-        if (s == REFUSED) return false;
-        if (s == GOOD) return verdict(r, WAL_DAMAGED, f->number, f->at); /* mutation: log/damage-as-torn-tail */
-    }
-    if (torn) verdict(r, WAL_TORN, f->number, f->at);
+    uint64_t bad = wal_begun_batch(block, &life, r->found->batch) ? f->at : 0;
+    seen s = any_batch(r, f, f->at + WAL_BLOCK);
+    if (s == BAD) s = any_batch_behind(r, f, &bad);
+    if (s == REFUSED) return false;
+    /* mutation: log/damage-as-torn-tail */
+    if (s == GOOD) return verdict(r, WAL_DAMAGED, f->number, bad ? bad : f->at);
+    if (bad) verdict(r, WAL_TORN, f->number, bad);
     return true;
 }
 
@@ -94,7 +153,7 @@ static bool read_batches(reader *r, wal_file *f) {
     wal_batch head;
     const uint8_t *batch;
     seen s = BAD;
-    for (; f->at < f->bytes && (s = batch_at(r, f, f->at, &head, &batch)) == GOOD; s = BAD) {
+    for (; f->at < f->bytes && (s = next_batch(r, f, &head, &batch)) == GOOD; s = BAD) {
         /* mutation: log/missing-batches */
         if (r->before && head.number != found->batch) return gap(r, f, &head);
         found->verdict = WAL_WHOLE; /* what was torn in a file before was cut off by an earlier start */
@@ -116,7 +175,7 @@ static bool read_head(reader *r, wal_file *f) {
     if (f->bytes < WAL_BLOCK) return verdict(r, WAL_DAMAGED, f->number, 0);
     uint64_t size = f->bytes;
     f->bytes = WAL_BLOCK;
-    const uint8_t *block = bytes_at(r, f, 0, WAL_BLOCK);
+    const uint8_t *block = bytes_at(r, f, 0, WAL_BLOCK, f->bytes);
     if (!block) return false;
     if (!wal_get_file_head(block, &h)) return verdict(r, WAL_DAMAGED, f->number, 0);
     if (h.format > WAL_FORMAT) {
@@ -129,7 +188,9 @@ static bool read_head(reader *r, wal_file *f) {
     if (h.number != f->number || h.thread != of->thread) return verdict(r, WAL_DAMAGED, f->number, 0);
     if (h.bytes != size || size % WAL_BLOCK != 0)
         return verdict(r, WAL_DAMAGED, f->number, size < h.bytes ? size : h.bytes);
+    if (h.stride % WAL_BLOCK != 0 || h.stride < 2 * WAL_BLOCK) return verdict(r, WAL_DAMAGED, f->number, 0);
     f->bytes = size;
+    f->stride = h.stride;
     f->salt = h.salt;
     return true;
 }
@@ -151,7 +212,7 @@ static void found_name(void *arg, const char *name) {
     reader *r = arg;
     uint64_t number;
     if (!wal_file_number(name, r->of->thread, &number)) return;
-    wal_file *f = wal_file_new(number, 0);
+    wal_file *f = wal_file_new(number, 0, 2 * WAL_BLOCK);
     if (!f) {
         r->found->error = -ENOMEM;
         return;
@@ -202,6 +263,16 @@ void wal_replay(disk *d, const wal_identity *of, wal_reader each, void *arg, wal
     }
     if (e == 0) read_files(&r);
     window_close(&r.window);
+}
+
+uint64_t wal_bytes_to_read(disk *d, int file) {
+    _Alignas(DISK_BLOCK) uint8_t blocks[2 * WAL_BLOCK];
+    uint64_t bytes = 0;
+    wal_file_head head;
+    if (d->size(d, file, &bytes) != 0) return 0;
+    if (bytes < sizeof blocks || d->read(d, file, 0, blocks, sizeof blocks) != 0) return bytes;
+    bool written = !wal_get_file_head(blocks, &head) || wal_begun_batch(blocks + WAL_BLOCK, &head, 0);
+    return written || head.stride > bytes ? bytes : head.stride;
 }
 
 void wal_found_text(const wal_found *f, char *to, uint32_t room) {

@@ -44,6 +44,9 @@ typedef bool (*wal_reader)(void *arg, const wal_section *s, const uint8_t *recor
 
 /* Any thread, while nobody writes the log. wal_open takes the files over; else wal_files_free(&found->files). */
 void wal_replay(disk *d, const wal_identity *of, wal_reader each, void *arg, wal_found *found);
+/* Bytes of an open file that a replay reads, as far as its first blocks tell: all, or one stride if no batch was written
+ * in it. Of what is no file of a log: its size. 0: the disk refused. */
+uint64_t wal_bytes_to_read(disk *d, int file);
 /* What is found, and where, as a line for the log of the server. */
 void wal_found_text(const wal_found *found, char *to, uint32_t room);
 

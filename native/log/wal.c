@@ -72,7 +72,7 @@ void wal_flush(wal *w) {
     uint32_t bytes = wal_whole_blocks(w->filling.bytes);
     wal_file *f = written_file(w);
     x->leaves = -1;
-    if (!f || f->bytes - f->at < bytes) {
+    if (!f || wal_file_place(f, bytes) + bytes > f->bytes) {
         if (f) {
             x->leaves = f->handle;
             f->handle = -1;
@@ -87,8 +87,8 @@ void wal_flush(wal *w) {
     x->thread = w->c.of.thread;
     x->handle = f->handle;
     x->file = f;
-    x->at = f->at;
-    f->at += bytes;
+    x->at = wal_file_place(f, bytes);
+    f->at = x->at + bytes;
     x->buffer = w->filling;
     w->filling = w->other;
     group_commit_goes(&w->group, w->turn_ns, x->buffer.records);
@@ -185,7 +185,7 @@ static bool sync_found(wal *w, disk_failure *why) {
 int wal_open(wal *w, const wal_config *c, wal_found *found, disk_failure *why) {
     fkv_assert(found->verdict == WAL_WHOLE || found->verdict == WAL_TORN);
     fkv_assert(c->buffer_bytes % WAL_BLOCK == 0 && c->buffer_bytes > 0 && c->buffer_bytes <= WAL_BATCH_MAX);
-    fkv_assert(c->file_bytes % WAL_BLOCK == 0 && c->file_bytes >= WAL_BLOCK + 2 * c->buffer_bytes);
+    fkv_assert(c->file_bytes % WAL_BLOCK == 0 && c->file_bytes >= WAL_FILE_MIN(c->buffer_bytes));
     *w = (wal){ .c = *c, .next_batch = found->batch };
     *why = (disk_failure){ 0 };
     list_init(&w->kept);

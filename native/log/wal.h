@@ -23,10 +23,15 @@
 #include "group_commit.h"
 #include "replay.h"
 
+/* Of files that are written: so a batch goes into the first stride, behind the head, or fills half of one at the most. */
+#define WAL_STRIDE(buffer_bytes)   (2 * (buffer_bytes))
+/* Room for two batches, of which the second may not fit into the stride of the first. */
+#define WAL_FILE_MIN(buffer_bytes) (3 * (uint64_t)(buffer_bytes))
+
 typedef struct wal_config {
     disk *disk;
     wal_identity of;
-    uint32_t file_bytes;   /* whole blocks; room for a head and two batches */
+    uint32_t file_bytes;   /* whole blocks, at least WAL_FILE_MIN */
     uint32_t buffer_bytes; /* whole blocks, at most WAL_BATCH_MAX: the largest batch */
     helper *writer;        /* of this log alone */
     helper *maker;         /* may be shared by the logs of a process: what runs there takes long */

@@ -6,7 +6,9 @@
 #include "../base/list.h"
 
 int window_open(window *w, disk *d, uint32_t room) {
-    *w = (window){ .disk = d, .handle = -1, .base = aligned_alloc(WAL_BLOCK, 4 * (size_t)room), .room = room };
+    *w = (window){
+        .disk = d, .handle = -1, .base = aligned_alloc(WAL_BLOCK, 4 * (size_t)room + WAL_BLOCK), .room = room
+    };
     return w->base ? 0 : -ENOMEM;
 }
 
@@ -38,7 +40,7 @@ static bool has_reader(window *w) {
 }
 static void begin_next(window *w, uint64_t size) {
     window_next *n = &w->next;
-    uint64_t left = size - w->to;
+    uint64_t left = size > w->to ? size - w->to : 0;
     if (left == 0 || !has_reader(w)) return;
     *n = (window_next){
         .job.run = read_next, .from = w->to, .bytes = left < w->room ? (uint32_t)left : w->room, .under_way = true
@@ -104,4 +106,11 @@ const uint8_t *window_at(window *w, uint64_t size, uint64_t at, uint32_t bytes) 
         if (at > 0) begin_next(w, size); /* of many a file no more than the head is wanted */
     }
     return w->shown + (at - w->from);
+}
+
+const uint8_t *window_block(window *w, uint64_t at) {
+    uint8_t *block = w->base + 4 * (size_t)w->room;
+    await_next(w);
+    w->error = w->disk->read(w->disk, w->handle, at, block, WAL_BLOCK);
+    return w->error == 0 ? block : NULL;
 }

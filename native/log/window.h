@@ -23,7 +23,7 @@ typedef struct window_next {
 typedef struct window {
     disk *disk;
     int handle;
-    uint8_t *base;        /* WAL_BLOCK aligned: both pieces */
+    uint8_t *base;        /* WAL_BLOCK aligned: both pieces, and a block */
     uint32_t room;        /* of a piece; whole blocks */
     uint32_t piece;       /* that is shown */
     const uint8_t *shown; /* the bytes at `from` */
@@ -39,8 +39,10 @@ int window_open(window *w, disk *d, uint32_t room);
 void window_close(window *w);
 /* It shows this file from now on; -1: none, and the one before may be closed. */
 void window_turn(window *w, int handle);
-/* The bytes at that place, of a file that has `size`, until the next call; NULL: the disk refused. All are whole blocks,
- * at most `room`, and within the file. */
+/* The bytes at that place until the next call; NULL: the disk refused. All are whole blocks, at most `room`, and within
+ * `size`, up to which it may read ahead: that of the file, or less. */
 const uint8_t *window_at(window *w, uint64_t size, uint64_t at, uint32_t bytes);
+/* The block at that place, past the window; NULL as above. */
+const uint8_t *window_block(window *w, uint64_t at);
 
 #endif

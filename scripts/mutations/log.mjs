@@ -8,6 +8,7 @@ const faults = by('log_faults');
 const damage = by('log_damage');
 const FLIPS = damage('a_flipped_bit_is_a_torn_tail_in_the_last_batch_and_damage_elsewhere');
 const write = by('log_write');
+const stride = by('log_stride');
 const OWNERS = damage('a_file_of_another_owner_or_of_a_later_format_is_named');
 const USED_AGAIN = cuts('files_that_are_used_again_survive_a_cut_in_any_operation');
 
@@ -27,6 +28,15 @@ export const mutations = rows('log', {
   'batch-crc': [always(), FLIPS],
   'earlier-life': [drop(), write('batches_of_an_earlier_life_of_a_file_are_none')],
   'damage-as-torn-tail': [drop(), FLIPS],
+  'batch-across-stride': [
+    always(),
+    stride('a_batch_that_does_not_fit_into_a_stride_goes_to_the_next_and_all_are_replayed'),
+  ],
+  'damage-as-stride-end': [
+    drop(),
+    stride('a_stride_that_has_lost_its_end_is_damaged_where_something_was_written_behind_it'),
+  ],
+  'stride-not-looked-through': [drop(), stride('a_stride_whose_first_batch_is_bad_is_looked_through')],
   'missing-batches': [drop(), damage('a_file_that_has_lost_its_batches_is_damaged')],
   'another-cluster': [drop(), OWNERS],
   'name-unsynced': [drop(), ANY_CUT],

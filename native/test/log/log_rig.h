@@ -7,7 +7,7 @@
 #include "../../log/wal.h"
 #include "memory_disk.h"
 
-enum { RIG_SHARDS = 3, RIG_ITEMS = 1 << 13, RIG_FILE = 32 << 10, RIG_BUFFER = 12 << 10 };
+enum { RIG_SHARDS = 3, RIG_ITEMS = 1 << 13, RIG_FILE = 40 << 10, RIG_BUFFER = 12 << 10 };
 
 /* A record, or the beginning of an epoch. */
 typedef struct rig_item {

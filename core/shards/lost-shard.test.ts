@@ -20,6 +20,24 @@ function reset({ log, shards }: Copies, copy: string): Command {
   return { t: 'shard-reset', ...log.name, to, from: { start: log.start(to), copy, worker: 1 }, lost };
 }
 
+/** An operator gives the shard to this server, empty, and gives up all copies. */
+function resetEmpty({ log, shards }: Copies): Command {
+  const lost = log.set.copies.flatMap((c) => (c.state === 'joining' ? [] : (c.id ?? [])));
+  return { t: 'shard-reset', ...log.name, to: shards.memberId, lost };
+}
+
+test('a shard whose loss is accepted is opened empty, also where this server has a copy that joins', (t) => {
+  const first = following();
+  const again = inSync();
+  again.see(again.removed(again.shards.memberId));
+  for (const rig of [first, again]) {
+    t.deepEqual(rig.see(restarts(rig, rig.log.owner!)), []);
+    t.deepEqual(rig.see(resetEmpty(rig)), ['stop'], 'what it has of the copy goes');
+    t.deepEqual(rig.done('stop'), ['close']);
+    t.deepEqual(rig.done('close'), ['open']);
+  }
+});
+
 test('a copy that joins is kept while the shard has no owner, and leads when an operator says so', (t) => {
   const rig = following();
   const { id } = rig;

@@ -59,7 +59,8 @@ static int counting_open(disk *t, const char *name, disk_mode mode) {
 /* Of the last file that was written less is read than was expected. */
 static void counting_close(disk *t, int file) {
     counting_disk *c = under(t);
-    __atomic_fetch_sub(&c->d->recovery->all, c->unread, __ATOMIC_RELAXED);
+    uint64_t all = __atomic_load_n(&c->d->recovery->all, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&c->d->recovery->all, min_u64(c->unread, all), __ATOMIC_RELAXED);
     c->of->close(c->of, file);
 }
 static int counting_size(disk *t, int file, uint64_t *bytes) { return under(t)->of->size(under(t)->of, file, bytes); }
@@ -67,8 +68,9 @@ static int counting_read(disk *t, int file, uint64_t at, void *to, uint32_t byte
     counting_disk *c = under(t);
     recovery *r = c->d->recovery;
     const dataplane_log *l = &c->d->c.log;
-    c->unread -= min_u64(bytes, c->unread);
-    uint64_t now = __atomic_add_fetch(&r->bytes, bytes, __ATOMIC_RELAXED);
+    uint64_t counts = min_u64(bytes, c->unread); /* what is read ahead, and not wanted, does not */
+    c->unread -= counts;
+    uint64_t now = __atomic_add_fetch(&r->bytes, counts, __ATOMIC_RELAXED);
     uint64_t all = __atomic_load_n(&r->all, __ATOMIC_RELAXED);
     if (l->on_progress && !l->on_progress(l->ctx, min_u64(now, all), all)) {
         fail(c->d->recovery, -ECANCELED);

@@ -2,6 +2,7 @@
  * bring anything.
  *
  *   file      head, one block | batch | batch | ... | what the file had before: zeros, or batches of an earlier life
+ *             (so also between two batches, where the second did not fit into the first one's stride)
  *   batch     wal_batch | section | section | ... | zeros up to the next block
  *   section   wal_section | its records, which the log does not look into
  *

@@ -2,8 +2,8 @@
  *
  * Why a torn tail is told from damage: a batch is written when the one before it is synced. So where a good batch of the
  * same life lies behind a bad one, or the next file begins with a later number than the next, the bad one was synced.
- * Of what lies behind the end only the stride of that place is read, and the first block of those that follow: where
- * anything was written in one, a batch begins there. */
+ * Of what lies behind the end the stride of that place is read, and the next one where the file has batches; of those
+ * that follow the first block, for where anything was written in one a batch begins there; the rest, where it did. */
 #include "replay.h"
 #include <errno.h>
 #include <stdio.h>
@@ -83,7 +83,9 @@ static bool gap(reader *r, const wal_file *f, const wal_batch *head) {
     const wal_file *b = r->before;
     if (b == f || head->number < r->found->batch) return verdict(r, WAL_DAMAGED, f->number, f->at);
     if (f->number != b->number + 1) return verdict(r, WAL_DAMAGED, b->number + 1, WAL_BLOCK); /* it has none */
-    return b->at == b->bytes ? verdict(r, WAL_DAMAGED, f->number, f->at) : verdict(r, WAL_DAMAGED, b->number, b->at);
+    if (b->at == b->bytes) return verdict(r, WAL_DAMAGED, f->number, f->at);
+    /* What looked like a torn tail was none. */
+    return verdict(r, WAL_DAMAGED, b->number, r->found->verdict == WAL_TORN ? r->found->offset : b->at);
 }
 
 /* The next batch, in f->at, which moves to the next stride where the batch did not fit before it. */
@@ -113,17 +115,21 @@ static seen any_batch(reader *r, const wal_file *f, uint64_t at) {
     return BAD;
 }
 
-/* Whether there is one in the strides behind f->at. *bad: where the first remains of one are, unless it is known. */
+/* Whether there is one in the strides behind f->at. *bad: where the first remains of one are, unless it is known. The
+ * next stride is looked through whatever it begins with: the next batch may have gone there, and its first block be all
+ * that is lost. */
 static seen any_batch_behind(reader *r, const wal_file *f, uint64_t *bad) {
     const wal_file_head life = life_of(f);
     for (uint64_t at = wal_file_stride_end(f, f->at); at < f->bytes; at += f->stride) {
         wal_batch head;
         const uint8_t *block = block_at(r, f, at);
         if (!block) return REFUSED;
-        if (!wal_begun_batch(block, &life, 0)) continue; /* nothing was written in it */
+        bool begun = wal_begun_batch(block, &life, 0);
+        bool next = r->before == f && at == wal_file_stride_end(f, f->at); /* mutation: log/next-stride-left-out */
+        if (!begun && !next) continue;
         seen s = batch_at(r, f, at, end_of_stride(f, at), &head, &block);
         if (s == BAD) {
-            if (*bad == 0) *bad = at;
+            if (*bad == 0 && begun) *bad = at;
             s = any_batch(r, f, at + WAL_BLOCK); /* mutation: log/stride-not-looked-through */
         }
         if (s != BAD) return s;
@@ -154,6 +160,9 @@ static bool read_batches(reader *r, wal_file *f) {
     const uint8_t *batch;
     seen s = BAD;
     for (; f->at < f->bytes && (s = next_batch(r, f, &head, &batch)) == GOOD; s = BAD) {
+        /* Files are written in order: one before it had batches, and lost them all. */
+        const wal_file *oldest = LIST_FIRST(&found->files, const wal_file, link);
+        if (!r->before && f != oldest) return verdict(r, WAL_DAMAGED, oldest->number, WAL_BLOCK);
         /* mutation: log/missing-batches */
         if (r->before && head.number != found->batch) return gap(r, f, &head);
         found->verdict = WAL_WHOLE; /* what was torn in a file before was cut off by an earlier start */

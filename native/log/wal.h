@@ -121,7 +121,7 @@ void wal_trim(wal *w, wal_covered covered, void *arg);
 static inline bool wal_holds_back(const wal *w) { return w->holds_back; }
 /* How long the log may become before it is cut: what is given back stays for that, and is not written with zeros anew. */
 void wal_may_keep(wal *w, uint64_t bytes);
-/* Bytes of the files that are kept, whole: what they take of the disk, and what a start reads. */
+/* Bytes of the files that are kept, whole: what they take of the disk, and more than a start reads. */
 uint64_t wal_kept_bytes(const wal *w);
 /* How many those are. */
 static inline uint32_t wal_kept_files(const wal *w) { return w->keeps; }

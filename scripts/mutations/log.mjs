@@ -1,5 +1,5 @@
 /** What makes a record durable that was reported so, each with the C test that notices when it is missing. */
-import { always, drop, instead, without } from './checks/operators.mjs';
+import { always, drop, instead, never, without } from './checks/operators.mjs';
 import { by, rows } from './checks/rows.mjs';
 
 const cuts = by('log_cuts');
@@ -27,7 +27,7 @@ export const mutations = rows('log', {
   ],
   'batch-crc': [always(), FLIPS],
   'earlier-life': [drop(), write('batches_of_an_earlier_life_of_a_file_are_none')],
-  'damage-as-torn-tail': [drop(), FLIPS],
+  'damage-as-torn-tail': [drop(), stride('a_flipped_bit_is_found_in_whatever_stride_the_batch_is')],
   'batch-across-stride': [
     always(),
     stride('a_batch_that_does_not_fit_into_a_stride_goes_to_the_next_and_all_are_replayed'),
@@ -36,6 +36,7 @@ export const mutations = rows('log', {
     drop(),
     stride('a_stride_that_has_lost_its_end_is_damaged_where_something_was_written_behind_it'),
   ],
+  'next-stride-left-out': [never(), stride('the_first_block_of_a_stride_may_be_gone')],
   'stride-not-looked-through': [drop(), stride('a_stride_whose_first_batch_is_bad_is_looked_through')],
   'missing-batches': [drop(), damage('a_file_that_has_lost_its_batches_is_damaged')],
   'another-cluster': [drop(), OWNERS],

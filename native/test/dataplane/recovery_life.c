@@ -13,6 +13,7 @@ enum { LOG_FILE = 256 << 10, LOG_BUFFER = 64 << 10, INSTANCE = 5 };
 recovery_state rec;
 uint32_t recovery_workers = 1, recovery_of_worker, recovery_epoch = 1;
 uint64_t recovery_rate = 1000000000;
+uint32_t recovery_log_file = LOG_FILE;
 uint64_t recovery_memory = MEMORY, recovery_bytes_read, recovery_bytes_all, recovery_stops_at = UINT64_MAX,
          recovery_takes_ns;
 
@@ -141,7 +142,7 @@ bool rec_up(char why[256]) {
                            .on_log_failed = log_failed };
     c.log = (dataplane_log){ .disk = &rec.disk.table,
                              .instance = INSTANCE,
-                             .file_bytes = LOG_FILE,
+                             .file_bytes = recovery_log_file,
                              .buffer_bytes = LOG_BUFFER,
                              .snapshot_bytes = LOG_FILE,
                              .snapshot_bytes_per_s = recovery_rate,

@@ -53,6 +53,7 @@ extern uint32_t recovery_epoch;                          /* 1: the first one of 
 extern uint64_t recovery_rate;                           /* bytes of a snapshot a second */
 extern uint64_t recovery_memory;                         /* of a shard that is recovered */
 extern uint64_t recovery_bytes_read, recovery_bytes_all; /* as on_progress said last */
+extern uint32_t recovery_log_file;                       /* bytes of a file of the log */
 extern uint64_t recovery_takes_ns;                       /* a start, for each copy that it looks for */
 extern uint64_t recovery_stops_at;                       /* a start that has read so much is given up */
 

@@ -237,6 +237,18 @@ TEST(a_file_of_another_owner_or_of_a_later_format_is_named) {
     put_head(3, &h);
     replay();
     check_found(WAL_DAMAGED, 3, RIG_FILE);
+    const uint32_t strides[] = { 0, WAL_BLOCK, 2 * WAL_BLOCK + 1, WAL_STRIDE(RIG_BUFFER) - 8, UINT32_MAX };
+    for (size_t i = 0; i < sizeof strides / sizeof *strides; i++) {
+        h = own;
+        h.stride = strides[i];
+        put_head(3, &h);
+        replay();
+        check_found(WAL_DAMAGED, 3, 0);
+    }
+    h.stride = UINT32_MAX / WAL_BLOCK * WAL_BLOCK; /* beyond the file: then all of it is one */
+    put_head(3, &h);
+    replay();
+    CHECK_EQ(r.found.verdict, WAL_WHOLE);
     put_head(3, &own);
     replay();
     CHECK_EQ(r.found.verdict, WAL_WHOLE);

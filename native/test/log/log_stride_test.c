@@ -40,8 +40,9 @@ static void find_batches(uint32_t file) {
         at += bytes;
     }
 }
-/* Batches of one to three blocks in each stride of two files, and in some of a third. */
-static void fill(uint64_t seed) {
+/* Batches of one to three blocks in each stride of two files, and in some of a third. Where it starts again, the last
+ * batch of a file may be the first of a stride. */
+static void fill(uint64_t seed, bool starts_again) {
     rig_init(&r, seed, 4096);
     r.config.file_bytes = FILE_BYTES;
     CHECK(rig_recover(&r));
@@ -54,6 +55,12 @@ static void fill(uint64_t seed) {
         uint64_t in_stride = (last->at - 1) % STRIDE;
         full = last->number >= FILES && last->at > 2 * STRIDE && in_stride > 4 * WAL_BLOCK;
         files = (uint32_t)last->number;
+        if (starts_again && last->at % STRIDE >= WAL_BLOCK && last->at % STRIDE <= 3 * WAL_BLOCK) {
+            starts_again = false;
+            rig_end(&r, true);
+            CHECK(rig_recover(&r));
+            rig_settle(&r);
+        }
     }
     CHECK_EQ(r.durable, r.count);
     rig_end(&r, true);
@@ -80,7 +87,7 @@ static bool goes_on_behind(place p) {
 
 TEST(a_batch_that_does_not_fit_into_a_stride_goes_to_the_next_and_all_are_replayed) {
     for (uint64_t seed = check_seed(), n = 0; n < 20; n++) {
-        fill(seed + n);
+        fill(seed + n, n % 2);
         for (int i = 0; i < count; i++) CHECK(batches[i].at + batches[i].bytes <= stride_end(batches[i].at));
         replay();
         CHECK_EQ(r.found.verdict, WAL_WHOLE);
@@ -89,8 +96,7 @@ TEST(a_batch_that_does_not_fit_into_a_stride_goes_to_the_next_and_all_are_replay
     }
 }
 
-TEST(a_flipped_bit_is_found_in_whatever_stride_the_batch_is) {
-    fill(check_seed());
+static void flip_each(void) {
     for (int i = 0; i < count; i++)
         for (uint32_t at = 0; at < batches[i].bytes; at += at < sizeof(wal_batch) ? 1 : 509) {
             uint8_t *byte = bytes_of(batches[i].file) + batches[i].at + at;
@@ -99,13 +105,40 @@ TEST(a_flipped_bit_is_found_in_whatever_stride_the_batch_is) {
             check_found(i == count - 1 ? WAL_TORN : WAL_DAMAGED, batches[i]);
             *byte ^= (uint8_t)(1 << at % 8);
         }
-    rig_free(&r);
+}
+
+TEST(a_flipped_bit_is_found_in_whatever_stride_the_batch_is) {
+    uint64_t seed = check_seed();
+    for (uint64_t n = 0; n < 4; n++) {
+        fill(seed + n, n % 2);
+        flip_each();
+        rig_free(&r);
+    }
+}
+
+/* Its first block is all that is lost, and no head tells that a batch was there. */
+TEST(the_first_block_of_a_stride_may_be_gone) {
+    static uint8_t kept[WAL_BLOCK];
+    uint64_t seed = check_seed();
+    for (uint64_t n = 0; n < 4; n++) {
+        fill(seed + n, false);
+        for (int i = 0; i + 1 < count; i++) {
+            if (batches[i].at % STRIDE != 0) continue;
+            uint8_t *block = bytes_of(batches[i].file) + batches[i].at;
+            memcpy(kept, block, WAL_BLOCK);
+            memset(block, 0, WAL_BLOCK);
+            replay();
+            CHECK_EQ(r.found.verdict, WAL_DAMAGED);
+            memcpy(block, kept, WAL_BLOCK);
+        }
+        rig_free(&r);
+    }
 }
 
 /* All of a stride from that batch on; what lies in the next one, or in the next file, shows it. */
 TEST(a_stride_that_has_lost_its_end_is_damaged_where_something_was_written_behind_it) {
     static uint8_t kept[STRIDE];
-    fill(check_seed());
+    fill(check_seed(), false);
     int ends = 0;
     for (int i = 0; i < count; i++) {
         place p = batches[i];
@@ -129,7 +162,7 @@ TEST(a_stride_that_has_lost_its_end_is_damaged_where_something_was_written_behin
 
 /* Of the last stride with batches not even the first is whole, but its head can be told; a good one lies behind. */
 TEST(a_stride_whose_first_batch_is_bad_is_looked_through) {
-    fill(check_seed());
+    fill(check_seed(), false);
     int tried = 0;
     for (int i = 0; i + 1 < count; i++) {
         place p = batches[i], next = batches[i + 1];
@@ -151,7 +184,7 @@ static int counted_read(disk *d, int file, uint64_t at, void *to, uint32_t bytes
     return reads(d, file, at, to, bytes);
 }
 
-/* As a server has them: two files of 64 MiB lie ahead of each thread's log. */
+/* As a server has them: two files of 64 MiB lie ahead of each thread's log. Of the one that was written it reads two. */
 TEST(of_a_file_in_which_nothing_was_written_a_start_reads_one_stride) {
     const uint64_t stride = WAL_STRIDE(WAL_BATCH_MAX), file = 8 * stride;
     rig_init(&r, check_seed(), 4096);
@@ -167,12 +200,13 @@ TEST(of_a_file_in_which_nothing_was_written_a_start_reads_one_stride) {
     bytes_read = 0;
     replay();
     CHECK(r.found.verdict == WAL_WHOLE && r.to == r.count);
-    CHECK(bytes_read >= 3 * (stride - WAL_BLOCK) && bytes_read < 3 * (stride + 9 * WAL_BLOCK));
+    CHECK(bytes_read >= 4 * (stride - WAL_BLOCK) && bytes_read < 4 * (stride + 9 * WAL_BLOCK));
     rig_free(&r);
 }
 
 int main(int argc, char **argv) {
     RUN(a_batch_that_does_not_fit_into_a_stride_goes_to_the_next_and_all_are_replayed);
+    RUN(the_first_block_of_a_stride_may_be_gone);
     RUN(a_flipped_bit_is_found_in_whatever_stride_the_batch_is);
     RUN(a_stride_that_has_lost_its_end_is_damaged_where_something_was_written_behind_it);
     RUN(a_stride_whose_first_batch_is_bad_is_looked_through);

@@ -6,7 +6,6 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -14,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { FarkvError } from '../core/errors.js';
 import { withCluster } from '../server/cli/cluster.js';
 import type { ClusterStatus } from '../server/status.js';
+import { freePorts } from '../test/support/cluster.js';
 
 const CLI = fileURLToPath(new URL('../server/cli/main.js', import.meta.url));
 const READY_MS = 60_000;
@@ -21,17 +21,6 @@ const STOP_MS = 10_000;
 const STATUS_MS = 60_000;
 /** A busy machine makes copies slowly. */
 const COPIES_MS = 120_000;
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 /** As stores keep values that are compared with farkv, unless a row says otherwise. */
 export const ONE_COPY = ['--level', 'cache'] as const;
@@ -60,7 +49,7 @@ export class DemoCluster {
     signal: AbortSignal,
     more: readonly string[] = [],
   ): Promise<DemoCluster> {
-    const ports = await Promise.all(Array.from({ length: 2 * count }, freePort));
+    const ports = await freePorts(2 * count);
     const directory = mkdtempSync(join(tmpdir(), 'farkv-demo-'));
     const addresses = ports.slice(0, count).map((port) => `127.0.0.1:${port}`);
     const peers = ports

@@ -8,7 +8,8 @@
 import { once } from 'node:events';
 import { connect, constants, type ClientHttp2Session } from 'node:http2';
 import { join } from 'node:path';
-import { freePort, startPeer, type Peer } from './peers.js';
+import { freePorts } from '../../test/support/cluster.js';
+import { startPeer, type Peer } from './peers.js';
 
 const NODES = 3;
 const PUT_PATH = '/etcdserverpb.KV/Put';
@@ -97,7 +98,7 @@ export async function openEtcd(
   directory: string,
   undo: (f: () => Promise<unknown>) => void,
 ): Promise<{ readonly client: EtcdClient; readonly nodes: readonly Peer[] }> {
-  const peers = await Promise.all(Array.from({ length: NODES }, freePort));
+  const peers = await freePorts(NODES);
   const urls = peers.map((port) => `http://127.0.0.1:${port}`);
   const starting = urls.map((url, i) =>
     startPeer('etcd', (port) => [

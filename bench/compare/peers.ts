@@ -5,9 +5,9 @@
 import { tmpdir } from 'node:os';
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, connect } from 'node:net';
+import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { AddressInfo } from 'node:net';
+import { freePorts } from '../../test/support/cluster.js';
 
 const STOP_MS = 10_000;
 
@@ -15,15 +15,6 @@ export interface Peer {
   readonly port: number;
   readonly pid: number;
   stop(): Promise<void>;
-}
-
-export async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }
 
 /** Programs that are not npm packages, with the Debian package that brings each. */
@@ -63,7 +54,7 @@ async function accepts(port: number): Promise<boolean> {
 }
 
 export async function startPeer(program: Program, args: (port: number) => string[]): Promise<Peer> {
-  const port = await freePort();
+  const [port = 0] = await freePorts(1);
   const child: ChildProcess = spawn(program, args(port), { stdio: ['ignore', 'ignore', 'pipe'] });
   let said = '';
   child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()));

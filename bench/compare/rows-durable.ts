@@ -8,10 +8,12 @@ import { recovery, snapshotPuts, writeAmplification } from './rows-durable-disk.
 import {
   durablePuts,
   durablePutsAgainstEtcd,
+  EARLY,
   EVERY_CHANGE,
   type DurableGoals,
   type Syncs,
 } from './rows-durable-put.js';
+import { levelPuts } from './rows-levels.js';
 import type { RowPlan } from './rows.js';
 import { sameGets, sameGetTimes } from './same-gets.js';
 
@@ -46,12 +48,20 @@ const GOALS: DurableGoals = { alone: 1, redis: 2, cache: 0.5 };
 export const DURABLE_ROWS: readonly RowPlan[] = [
   puts('durable-put-tcp', 'tcp', EVERY_CHANGE, GOALS),
   puts('durable-put-shm', 'shm', EVERY_CHANGE, GOALS),
+  puts('durable-put-early-tcp', 'tcp', EARLY, GOALS),
   {
     name: 'durable-put-etcd',
     theme: 'PUTs',
     work: 'tcp put, 100 B, three servers, on the disks of two, against three nodes of etcd',
     needs: ['etcd'],
     measure: { durable: (lab) => durablePutsAgainstEtcd(lab, { alone: 0.5, throughput: 10 }) },
+  },
+  {
+    name: 'level-put',
+    theme: 'PUTs',
+    work: 'tcp put, 100 B, three servers of each level: cache, replicated, durable --sync 50ms, durable',
+    needs: [],
+    measure: { durable: (lab) => levelPuts(lab, { replicated: 3, early: { time: 1.25, rate: 0.8 } }) },
   },
   {
     name: 'durable-get',

@@ -48,12 +48,14 @@ test('the rows of each set of goals keep their names', (t) => {
   ]);
   t.deepEqual(names('durable'), [
     'durable-get',
+    'durable-put-early-tcp',
     'durable-put-etcd',
     'durable-put-shm',
     'durable-put-tcp',
     'durable-recovery',
     'durable-snapshot-put',
     'durable-write-amplification',
+    'level-put',
   ]);
   t.is(new Set(ROWS.map((row) => row.name)).size, ROWS.length);
 });

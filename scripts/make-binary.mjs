@@ -12,7 +12,7 @@ import { isBuiltin } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { makeAddon, missingFor, prefixOf, root, run } from './addons.mjs';
+import { makeAddon, missingFor, prefixOf, root, run, verbsLeftOut } from './addons.mjs';
 import { licenses } from './binary-licenses.mjs';
 import { NODE_VERSION, nodeFor } from './binary-node.mjs';
 import { unfoundSymbols } from './symbol-hash.mjs';
@@ -25,9 +25,11 @@ const { arch } = values;
 const target = resolve(positionals[0] ?? join(root, 'build'));
 const own = arch === process.arch;
 const addonTarget = { arch, library: 'glibc' };
-const missing = ['x64', 'arm64'].includes(arch)
-  ? missingFor(addonTarget)
-  : 'a processor that farkv has addons for: x64, arm64';
+const missing = !['x64', 'arm64'].includes(arch)
+  ? 'a processor that farkv has addons for: x64, arm64'
+  : verbsLeftOut() === undefined
+    ? missingFor(addonTarget)
+    : 'headers of RDMA, without which it could never use a device: apt-get install libibverbs-dev librdmacm-dev, then npm run build';
 if (missing !== undefined) {
   process.stderr.write(`make-binary: farkv-linux-${arch} needs: ${missing}\n`);
   process.exit(1);

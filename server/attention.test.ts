@@ -1,5 +1,5 @@
 import test from 'ava';
-import { attention } from './attention.js';
+import { attention, underWay } from './attention.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';
 
 const member = (
@@ -25,6 +25,25 @@ test('a cluster in order, and one that mends itself, need nobody', (t) => {
   t.deepEqual(attention(status({ leader: undefined })), [], 'an election');
   const copies = { trouble: 'degraded', copies: [{ member: 's2', state: 'joining' }] };
   t.deepEqual(attention(status({ shards: [shard(0, { copies }), shard(1, { state: 'open' })] })), []);
+});
+
+test('what makes the exit code 1 has a line, also where it ends by itself', (t) => {
+  t.deepEqual(underWay(status()), []);
+  t.regex(underWay(status({ leader: undefined }))[0] ?? '', /^no server leads: one is elected within seconds/);
+  t.regex(underWay(status({ shards: [] }))[0] ?? '', /^the cluster has no shards yet/);
+  const shards = [
+    shard(0),
+    shard(1, { state: 'open', owner: 's2' }),
+    shard(2, { state: 'unassigned', owner: undefined }),
+  ];
+  t.deepEqual(underWay(status({ shards })), [
+    'shards 1, 2 are not served yet: that takes the leases of the last owner, and ends by itself; else look at the log of s2',
+  ]);
+  for (const state of ['unassigned', 'closed', 'open', 'unreachable'])
+    for (const copies of [undefined, {}, { gone: true }, { awaits: ['s2'] }]) {
+      const one = status({ shards: [shard(0, { state, copies })] });
+      t.true(underWay(one).length + attention(one).length > 0, `${state} ${JSON.stringify(copies)}`);
+    }
 });
 
 test('servers that do not answer are named, with what to do, and what is lost with them', (t) => {

@@ -23,6 +23,42 @@ export function attention(status: ClusterStatus, wallMs = Date.now()): string[] 
   ];
 }
 
+/**
+ * What is not as it should be and mends itself, a line each: what it waits for, and what to do if it does not. While no
+ * server leads, or a shard is not served, there is one here or in `attention`.
+ */
+export function underWay(status: ClusterStatus): string[] {
+  const { leader, shards } = status;
+  const coming = shards.filter(
+    ({ state, copies }) =>
+      state !== 'serving' &&
+      copies?.gone !== true &&
+      copies?.awaits === undefined &&
+      (state !== 'unreachable' || copies !== undefined),
+  );
+  const told = attention(status).some((line) => line.startsWith('no server leads'));
+  return [
+    ...(leader !== undefined || told
+      ? []
+      : [
+          'no server leads: one is elected within seconds, when more than half of the voters reach each other; else look at their logs',
+        ]),
+    ...(shards.length === 0
+      ? ['the cluster has no shards yet: its first start waits for more than half of its servers']
+      : []),
+    ...(coming.length === 0
+      ? []
+      : [
+          `${numbers(coming)} ${coming.length === 1 ? 'is' : 'are'} not served yet: that takes the leases of the last owner, and ends by itself; else look at the log of ${owners(coming)}`,
+        ]),
+  ];
+}
+
+function owners(shards: readonly ShardStatus[]): string {
+  const named = [...new Set(shards.flatMap(({ owner }) => owner ?? []))];
+  return named.length === 0 ? 'the leader' : list(named);
+}
+
 const DAY_MS = 86_400_000;
 /** As the alert FarkvCertificateEnds (docs/dashboards/alerts.yml). */
 const CERTIFICATE_DAYS = 14;

@@ -47,6 +47,7 @@ export async function openPeerPort({ settings, instance, group, call, log }: Pee
   });
   return await Listener.open({
     addresses: peerListen,
+    option: '--peer-listen',
     tls: tls === undefined ? undefined : serverTls(tls, log),
     places: { ...withinDescriptors(PEER_PLACES), isKnown: (source) => peers.at(source) || known.has(source) },
     handshakes: new Handshakes(PEER_HANDSHAKES),

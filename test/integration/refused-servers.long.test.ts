@@ -31,7 +31,10 @@ test.serial('a directory that is in use, and a port that is in use, are refused 
   t.regex(second.stderr, /in use by another farkv server/);
   const third = await farkv(['server', '--listen', server.address]);
   t.is(third.code, 1);
-  t.regex(third.stderr, new RegExp(`${server.address}: another program listens there`));
+  t.regex(third.stderr, new RegExp(`${server.address}: another program listens there; choose another --listen `));
+  const fourth = await farkv(['server', '--listen', '127.0.0.1:0', '--peer-listen', server.peer]);
+  t.is(fourth.code, 1);
+  t.regex(fourth.stderr, new RegExp(`${server.peer}: another program listens there; choose another --peer-listen `));
 });
 
 test.serial('a data port in use is refused as well', async (t) => {

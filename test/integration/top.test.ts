@@ -2,6 +2,7 @@
 import test from 'ava';
 import { readFileSync } from 'node:fs';
 import { inRepository } from '../../bench/repository.js';
+import { connect } from '../../client/index.js';
 import { Cluster, farkv } from '../support/cluster.js';
 
 test('without a terminal farkv top prints one frame and ends', async (t) => {
@@ -13,6 +14,21 @@ test('without a terminal farkv top prints one frame and ends', async (t) => {
   t.regex(stdout, /every shard is as it should be\n$/);
   // eslint-disable-next-line no-control-regex
   t.notRegex(stdout, /\u001b/);
+});
+
+test('without a terminal its rates are those of a second', async (t) => {
+  const cluster = await Cluster.start(t, { shards: 3 });
+  const client = await connect({ servers: cluster.addresses });
+  t.teardown(() => client.close());
+  const load = { on: true };
+  const loading = (async () => {
+    while (load.on) await client.put('key', 'value');
+  })();
+  const { stdout } = await farkv(['top', '--connect', cluster.addresses.join(',')]);
+  load.on = false;
+  await loading;
+  const [, puts = '0'] = /^s1 +up, leader +held +3 +\d+ +[\d,]+ +[\d.]+ \w+ +[\d,]+ +([\d,]+) /m.exec(stdout) ?? [];
+  t.true(Number(puts.replaceAll(',', '')) > 0, stdout);
 });
 
 test('farkv top --json prints one object, whose fields are documented', async (t) => {

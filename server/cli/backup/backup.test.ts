@@ -238,6 +238,17 @@ test('any flipped bit of the manifest that changes what it says is noticed', asy
   }
 });
 
+test('a backup of another version is refused by the name of its format, and is not called damaged', async (t) => {
+  const directory = directoryOf(t);
+  await takeBackup([storeOf([entry('a', 'b')])], directory, () => undefined);
+  const path = join(directory, MANIFEST);
+  writeFileSync(path, readFileSync(path, 'utf8').replace('farkv-backup-1', 'farkv-backup-2'));
+  await t.throwsAsync(readManifest(directory), {
+    code: 'ERR_UNSUPPORTED',
+    message: `${path} has format farkv-backup-2, of another version of farkv: use that one; this one reads farkv-backup-1`,
+  });
+});
+
 test('a directory that is not empty is refused, and so is one that is no backup, or no whole one', async (t) => {
   const directory = directoryOf(t);
   const store = storeOf([entry('a', 'b')]);

@@ -28,6 +28,7 @@ import { crc32c } from './format.js';
 
 export const MANIFEST = 'manifest.json';
 const FORMAT = 'farkv-backup-1';
+const ANY_FORMAT = /^farkv-backup-\d{1,9}$/;
 const MANIFEST_BYTES_MAX = 16 << 20;
 
 export interface BackupFile {
@@ -131,7 +132,10 @@ export async function writeManifest(directory: string, manifest: Manifest): Prom
   syncDirectory(directory);
 }
 
-/** Throws ERR_CONFIG when there is no such directory, ERR_CORRUPT, with what is missing, when no whole backup is in it. */
+/**
+ * Throws ERR_CONFIG when there is no such directory, ERR_CORRUPT, with what is missing, when no whole backup is in it, and
+ * ERR_UNSUPPORTED when another version of farkv made it.
+ */
 export async function readManifest(directory: string): Promise<Manifest> {
   let bytes: Buffer;
   try {
@@ -142,8 +146,12 @@ export async function readManifest(directory: string): Promise<Manifest> {
   }
   try {
     const { sum, ...rest } = JSON.parse(bytes.toString()) as Record<string, unknown>;
-    if (rest.format !== FORMAT && typeof rest.format === 'string')
-      throw new Error(`its format is ${rest.format}, this version of farkv reads ${FORMAT}`);
+    const { format } = rest;
+    if (format !== FORMAT && typeof format === 'string' && ANY_FORMAT.test(format))
+      throw new FarkvError(
+        'ERR_UNSUPPORTED',
+        `${join(directory, MANIFEST)} has format ${format}, of another version of farkv: use that one; this one reads ${FORMAT}`,
+      );
     if (sum !== sumOf(rest)) throw new Error('its sum is wrong'); // mutation: backup/manifest
     const manifest = checkManifest(rest, 'the manifest');
     const shards = manifest.tenants.reduce((count, tenant) => count + tenant.shards, 0);
@@ -151,6 +159,7 @@ export async function readManifest(directory: string): Promise<Manifest> {
       throw new Error(`it lists ${manifest.files.length} files of ${shards} shards`);
     return manifest;
   } catch (cause) {
+    if (cause instanceof FarkvError && cause.code === 'ERR_UNSUPPORTED') throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new FarkvError('ERR_CORRUPT', `${join(directory, MANIFEST)} is damaged: ${why}`, { cause });
   }

@@ -2,7 +2,7 @@
 import type { Argv } from 'yargs';
 import { formatSize } from '../../config/units.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from '../../status.js';
-import { attention } from '../../attention.js';
+import { attention, underWay } from '../../attention.js';
 import { whyNotStopped } from '../../safe-to-stop.js';
 import { copiesText, levelText } from '../../status-copies.js';
 import type { CliCommand } from '../command.js';
@@ -39,7 +39,8 @@ function builder(y: Argv): Argv<StatusArguments> {
     .epilogue(
       exitCodesHelp({
         done: 'every shard is served, there is a leader, and nothing needs a person',
-        failed: 'not so, and the last lines say what to do; with --safe-to-stop: it may not be stopped',
+        failed:
+          'not so, and the last lines say what it waits for, or what to do; with --safe-to-stop: it may not be stopped',
       }),
     ) as unknown as Argv<StatusArguments>;
 }
@@ -148,6 +149,7 @@ export function renderStatus(status: ClusterStatus): string {
     ...moveLines(status),
     ...errorLines(status),
     ...failoverLines(status),
+    ...underWay(status),
     ...needed,
   ];
   const disks = diskTable(status);

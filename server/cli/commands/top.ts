@@ -65,6 +65,14 @@ async function onTerminal(connection: Connection): Promise<void> {
   }
 }
 
+/** Rates are those between two looks. */
+const ofOneSecond = (connection: Connection): Promise<ReturnType<typeof viewOf>> =>
+  withCluster(connection, async (cluster) => {
+    const before = await look(cluster);
+    await sleep(EACH_MS);
+    return viewOf(await look(cluster), before);
+  });
+
 interface TopArguments extends ConnectionArguments {
   readonly json: boolean;
 }
@@ -72,20 +80,14 @@ interface TopArguments extends ConnectionArguments {
 async function handler(args: TopArguments): Promise<void> {
   const connection = readConnection(args);
   if (args.json) {
-    await withCluster(connection, async (cluster) => {
-      const before = await look(cluster);
-      await sleep(EACH_MS);
-      print(`${visibleJson(viewOf(await look(cluster), before), 2)}\n`);
-    });
+    print(`${visibleJson(await ofOneSecond(connection), 2)}\n`);
     return;
   }
   if (process.stdout.isTTY) {
     await onTerminal(connection);
     return;
   }
-  await withCluster(connection, async (cluster) => {
-    print(`${topScreen(viewOf(await look(cluster)), { columns: Infinity, rows: Infinity })}\n`);
-  });
+  print(`${topScreen(await ofOneSecond(connection), { columns: Infinity, rows: Infinity })}\n`);
 }
 
 const command: CliCommand<TopArguments> = {

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
-import { avaFilesOf, programsOf } from './check/tests-of.mjs';
+import { avaFilesOf, longTestsOf, programsOf } from './check/tests-of.mjs';
 import { changedFiles } from './deep/changed.mjs';
 import { git, listed, untracked } from './deep/tree.mjs';
 import { avaTests, clock, root, run } from './rerun.mjs';
@@ -60,5 +60,7 @@ if (!failed.includes('build and types')) {
   if (programs.length > 0) steps.push(step(`C tests ${programs.join(', ')}`, make));
 }
 await Promise.all(steps);
+const makefile = readFileSync(join(root, 'native/Makefile'), 'utf8');
+for (const command of longTestsOf(files, programs, makefile)) say(`left out, it takes minutes: ${command}`);
 say(failed.length === 0 ? 'all passed' : `FAILED: ${failed.join('; ')}`);
 process.exit(failed.length === 0 ? 0 : 1);

@@ -6,8 +6,9 @@ import { inRepository } from '../bench/repository.js';
 interface TestsOf {
   readonly avaFilesOf: (files: readonly string[], all: readonly string[], read: (file: string) => string) => string[];
   readonly programsOf: (files: readonly string[], all: readonly string[]) => string[];
+  readonly longTestsOf: (files: readonly string[], programs: readonly string[], makefile: string) => string[];
 }
-const { avaFilesOf, programsOf } = (await import(
+const { avaFilesOf, longTestsOf, programsOf } = (await import(
   pathToFileURL(inRepository('scripts/check/tests-of.mjs')).href
 )) as TestsOf;
 
@@ -44,4 +45,15 @@ test('a C source has the programs of its name, with or without the folder, else 
   t.deepEqual(of('native/dataplane/dedup.h', 'native/dataplane/life.c'), ['dataplane', 'dedup']);
   t.deepEqual(of('native/fabric/tcp/frame.c'), ['fabric_tcp']);
   t.deepEqual(of('native/test/table/table_merge_test.c', 'native/test/table/search.c'), ['table_merge']);
+});
+
+test('what takes minutes is named with its command, and not passed over in silence', (t) => {
+  t.deepEqual(
+    longTestsOf(
+      ['test/a.long.test.ts', 'test/a.test.ts'],
+      ['log_cuts', 'recovery_cuts'],
+      'LONG := index_model recovery_cuts\n',
+    ),
+    ['npx ava dist/test/a.long.test.js', 'make -s -C native test ONLY=recovery_cuts'],
+  );
 });

@@ -236,6 +236,20 @@ test('an interruption ends all that the step started; the next run goes on after
   t.deepEqual(ends(), [...before, ['two', 'passed'], ['three', 'passed']]);
 });
 
+test('random steps that ran for fewer minutes than by default are not the last green', async (t) => {
+  const timed = parts(`
+  seeds: {
+    about: 'passes',
+    steps: ({ minutes, seed }) => [{ name: 'random', seed: seed(), minutes, command: node('') }],
+  },`);
+  const directory = project(t, { 'scripts/deep/parts.mjs': timed });
+  const lastGreen = async (): Promise<string | undefined> => rows((await run(directory, ['--report'])).output)[0]?.[7];
+  await run(directory, ['--minutes', '0.1']);
+  t.is(await lastGreen(), 'never');
+  await run(directory, ['--minutes', '7']);
+  t.regex((await lastGreen()) ?? '', /this commit$/);
+});
+
 test('the report says what is here, what was last green, and survives half a line', async (t) => {
   const directory = project(t, { 'scripts/deep/parts.mjs': TWO });
   const empty = await run(directory, ['--report']);

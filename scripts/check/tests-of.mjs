@@ -23,6 +23,17 @@ export function avaFilesOf(files, all, read) {
   return [...new Set(chosen)].sort();
 }
 
+/** Of what was changed or chosen, the tests that take minutes: each as the command that runs it. `makefile`: native/Makefile. */
+export function longTestsOf(files, programs, makefile) {
+  const long = (/^LONG := (.*)$/m.exec(makefile)?.[1] ?? '').split(' ');
+  return [
+    ...files
+      .filter((file) => file.endsWith('.long.test.ts'))
+      .map((file) => `npx ava ${posix.join('dist', file.replace(/ts$/, 'js'))}`),
+    ...programs.filter((name) => long.includes(name)).map((name) => `make -s -C native test ONLY=${name}`),
+  ];
+}
+
 /**
  * The C test programs, as native/Makefile's ONLY names them, for the changed `files`: a program itself; of a source those
  * that begin with its name, with or without its folder's, else the folder's first one.

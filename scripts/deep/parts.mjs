@@ -81,7 +81,13 @@ function freshSeeds({ minutes, seed }) {
 export const PARTS = {
   long: {
     about: 'files *.long.test.ts, and C programs marked LONG; half an hour',
-    steps: () => [{ name: 'long tests', command: npm('test:all', '--rest'), needs: [redis] }],
+    steps: () => [
+      {
+        name: 'long tests',
+        command: npm('test:all', '--rest'),
+        needs: [redis, tool('chromium'), tool('prometheus'), tool('promtool', 'prometheus')],
+      },
+    ],
   },
   seeds: {
     about: 'open seeds, then fresh ones: five simulators (--minutes each), random C and AVA tests',

@@ -16,12 +16,17 @@ function table(rows) {
   return [line(all[0]), rule, ...all.slice(1).map(line)];
 }
 
-/** The last commit of this history at which each step of the part passed, as `abc1234, 3 commits ago`. */
-function lastGreen(root, records, names) {
+/**
+ * The last commit of this history at which each step of the part passed, as `abc1234, 3 commits ago`: a random one with as
+ * many minutes as it has by default.
+ */
+function lastGreen(root, records, steps) {
   const green = (commit) =>
-    names.every(
-      (name) => deciding(records.filter((one) => one.commit === commit && one.step === name))?.verdict === 'passed',
-    );
+    steps.every(({ name, minutes = 0 }) => {
+      const own = records.filter((one) => one.commit === commit && one.step === name);
+      const isLong = (one) => one.verdict === 'passed' && (one.minutes ?? 0) >= minutes;
+      return deciding(own)?.verdict === 'passed' && own.some(isLong);
+    });
   const candidates = new Set(records.map(({ commit }) => commit));
   const history = (git(root, 'rev-list', 'HEAD') ?? '').trim().split('\n');
   const found = history.find((commit) => candidates.has(commit) && green(commit));
@@ -40,11 +45,7 @@ export function report({ root, folder, state, parts, records }) {
   for (const { part, steps } of parts) {
     const own = records.filter((one) => one.part === part);
     const here = own.filter(({ commit }) => commit === state);
-    const green = lastGreen(
-      root,
-      own,
-      steps.map(({ name }) => name),
-    );
+    const green = lastGreen(root, own, steps);
     for (const name of stepNames(steps, here)) {
       const one = deciding(here.filter(({ step }) => step === name));
       if (one === undefined) {

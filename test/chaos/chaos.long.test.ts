@@ -99,8 +99,7 @@ test.serial(
   'no durable value that was answered early is lost while one server after the other is killed',
   async (t) => {
     t.timeout(600_000);
-    const given = process.env.FARKV_SEED;
-    const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
+    const seed = chosenSeed();
     const faults: string[] = [];
     const copies = { ...DURABLE.copies, syncMs: 50 };
     const only = ['kill', 'pause', 'kill-backup-then-owner', 'kill-joiner', 'drain'] as const;

@@ -98,6 +98,37 @@ test('each key of a backup under writes has a value that it had meanwhile, with 
   t.is((await other.namespace(9).getEntry('still 17'))?.flags, 17);
 });
 
+test('a backup of one durable server goes to three servers with more shards, whose values are durable again', async (t) => {
+  const source = await Cluster.start(t, { servers: 1, shards: 2, memory: '64mb', level: 'durable' });
+  const from = await clientOf(t, source);
+  const entries = Array.from({ length: 2000 }, (_, i) => ({
+    key: `key ${i}`,
+    value: `value ${i}`.padEnd(i % 100 === 0 ? 50_000 : 0, '.'),
+    flags: i,
+  }));
+  await from.namespace(3).putMany(entries);
+  const directory = join(directoryOf(t), 'backup');
+  t.is((await run(source, 'backup', directory)).code, 0);
+
+  const target = await Cluster.start(t, {
+    servers: 3,
+    shards: 12,
+    memory: '64mb',
+    level: 'durable',
+    args: ['--lease-ms', '400', '--owner-lease-ms', '1000'],
+  });
+  const restored = await run(target, 'restore', directory);
+  t.is(restored.code, 0, restored.stderr);
+  await Promise.all(target.servers.map((server) => server.kill()));
+  await Promise.all(target.servers.map((server) => server.start()));
+  const there = (await clientOf(t, target)).namespace(3);
+  t.deepEqual(
+    (await there.getMany(entries.map(({ key }) => key))).map(String),
+    entries.map(({ value }) => value),
+  );
+  t.is((await there.getEntry('key 1999'))?.flags, 1999);
+});
+
 /** The keys of a backup, each with how many bytes its value has. */
 async function keysOf(directory: string): Promise<Map<string, number>> {
   const manifest = await readManifest(directory);

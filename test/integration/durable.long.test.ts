@@ -2,12 +2,12 @@
  * Values that survive the end of every server, with real processes: they are killed while they are written to, and every
  * value that was acknowledged is there when they are back.
  */
-import { readdirSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import type { ClusterStatus } from '../../server/status.js';
 import { Cluster, farkv } from '../support/cluster.js';
-import { open, Writing } from '../support/durable-writes.js';
+import { MIB, open, Writing } from '../support/durable-writes.js';
 import { statusOf, statusWhen } from '../support/status.js';
 
 const ONE = { servers: 1, shards: 2, memory: '64mb', level: 'durable', args: ['--lease-ms', '400'] } as const;
@@ -195,6 +195,34 @@ test.serial('a server that is told to end while it recovers ends, and loses noth
     const value = (await client.get(`key-${i}`)) as Buffer | undefined;
     t.true(value?.equals(Buffer.alloc(1 << 20, i)), `key ${i}`);
   }
+});
+
+/** A log is cut at 256 MiB; two files lie ahead of it, one is written, and two may wait to be used again. */
+const LOG_MAX = (256 + 5 * 64) * MIB;
+
+test.serial('the disk has at most two snapshots of what lives, and the log, however much is written', async (t) => {
+  const cluster = await Cluster.start(t, { ...ONE, memory: '128mb' });
+  const client = await open(t, cluster);
+  const { address, dataDir } = cluster.server(0);
+  const values = join(dataDir, 'values');
+  const taken = (): number =>
+    readdirSync(values)
+      .map((name) => statSync(join(values, name), { throwIfNoEntry: false })?.size ?? 0)
+      .reduce((a, b) => a + b, 0);
+  const [keys, bytes, rounds] = [10_000, 1000, 100];
+  let most = 0;
+  for (let round = 0; round < rounds; round++) {
+    for (let i = 0; i < keys; i += 1000)
+      await client.putMany(
+        Array.from({ length: 1000 }, (_, n) => ({ key: `key-${i + n}`, value: Buffer.alloc(bytes, round) })),
+      );
+    most = Math.max(most, taken());
+  }
+  const written = keys * bytes * rounds;
+  t.log(`${written / MIB} MiB of values written, at most ${most / MIB} MiB on the disk`);
+  t.true(most <= 2 * keys * (bytes + 100) + LOG_MAX);
+  t.true(written > 1.5 * LOG_MAX, 'the log was cut meanwhile');
+  t.true(((await statusOf(address)).members[0]?.node?.values?.snapshots ?? 0) > 0);
 });
 
 test.serial('what durable values need is said', async (t) => {

@@ -130,7 +130,7 @@ test.serial('a drained server hands its shards over and stays, without one that 
     other.address,
     (s) => kept(s) && s.shards.every((one) => one.copies?.copies.every((copy) => copy.member !== drained.id) === true),
   );
-  t.regex(drained.stderr, /was handed over, and is a copy here/);
+  await drained.said(/was handed over, and is a copy here/);
   await load.stop(t);
 });
 

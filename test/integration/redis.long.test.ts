@@ -4,6 +4,13 @@
  * server/cli/redis/import-redis.test.ts.
  */
 import test, { type ExecutionContext } from 'ava';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { connect } from '../../client/index.js';
 import { Cluster, farkv, freePorts } from '../support/cluster.js';
@@ -16,7 +23,7 @@ async function start(t: ExecutionContext) {
   t.teardown(() => client.close());
   const run = (...args: string[]) => farkv(args, { env: { FARKV_CONNECT: cluster.addresses.join(',') } });
   const [port = 0] = await freePorts(1);
-  return { client, run, port };
+  return { client, run, port, address: cluster.server(0).address };
 }
 
 function redisOf(t: ExecutionContext, port: number, more: { db?: number; password?: string } = {}): Redis {
@@ -169,4 +176,64 @@ test('a password, from the address or the environment, and TLS', async (t) => {
   const distrusted = await run(...secured);
   t.is(distrusted.code, 69);
   t.regex(distrusted.stderr, /certificate/);
+});
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** Runs a program of the tutorial as it stands, but for addresses and the place of its file. */
+async function runs(t: ExecutionContext, program: string): Promise<string> {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], { cwd: ROOT, stdio: 'pipe' });
+  const [stdout, stderr, [code]] = (await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ])) as unknown as [string, string, [number]];
+  t.is(code, 0, `${program}\n${stderr}`);
+  return stdout;
+}
+
+test('the tutorial is as it says: what the import prints, its programs, and the way back to Redis', async (t) => {
+  const guide = readFileSync(join(ROOT, 'docs/from-redis.md'), 'utf8');
+  const fenced = Array.from(guide.matchAll(/^```(\w*)\n(.*?)^```$/gms), ([, language = '', block = '']) => ({
+    language,
+    block,
+  }));
+  const blocks = (of: string): readonly string[] => fenced.filter((b) => b.language === of).map(({ block }) => block);
+  const directory = mkdtempSync(join(tmpdir(), 'farkv-tutorial-'));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  const { client, run, port, address } = await start(t);
+  await startRedis(t, port);
+  const redis = redisOf(t, port);
+  const pipeline = redis.pipeline();
+  for (let i = 0; i < 20_002; i++) pipeline.set(`key ${i}`, `value ${i}`);
+  await pipeline.set('an hour', 'x', 'PX', 3_600_000).exec();
+  await redis.rpush('queue', 'a');
+  for (const key of ['user:1', 'user:2']) await redis.hset(key, 'a', '1');
+
+  const imported = await run('import', `redis://127.0.0.1:${port}/0`);
+  t.is(imported.code, 1);
+  const [printed = ''] = blocks('').filter((block) => block.includes('entries written'));
+  // Redis names keys in any order.
+  const facts = (printed: string): readonly string[] =>
+    printed
+      .trim()
+      .split('\n')
+      .map((line) => line.replace(/\((.*)\)/, (_, names: string) => names.split(', ').sort().join(', ')))
+      .sort();
+  t.deepEqual(facts(`${imported.stdout}${imported.stderr}`), facts(printed));
+  const [service = '', back = '', ...more] = blocks('js');
+  t.deepEqual(more, []);
+  t.is(await runs(t, service.replaceAll('127.0.0.1:7400', address)), 'Ada\n');
+  await client.namespace(2).put(Buffer.from([0xff]), Buffer.from([0xc0, 0]));
+  const file = join(directory, 'all.jsonl');
+  t.is((await run('export', file)).code, 0);
+  await redis.flushall();
+  await runs(t, back.replace('6379', String(port)).replace("'all.jsonl'", JSON.stringify(file)));
+  t.is(await redis.dbsize(), 20_004);
+  t.is(await redis.get('key 20001'), 'value 20001');
+  t.is(await redis.get('session:7'), 'Ada');
+  const left = await redis.pttl('an hour');
+  t.true(left > 3_000_000 && left <= 3_600_000);
+  await redis.select(2);
+  t.deepEqual(await redis.getBuffer(Buffer.from([0xff])), Buffer.from([0xc0, 0]));
 });

@@ -1,7 +1,7 @@
 /** Two servers that keep values and a witness, as real processes: any one of the three may die. */
 import test from 'ava';
-import { connect } from '../../client/index.js';
 import { Cluster, farkv, type ServerProcess } from '../support/cluster.js';
+import { patient } from '../support/sdk-clients.js';
 import { copied, statusWhen } from '../support/status.js';
 
 /** The third server of the cluster votes and keeps no values. */
@@ -33,8 +33,7 @@ test.serial('each value is kept twice, and any one of the three servers may die'
   t.regex((await farkv(['status', '--connect', first.address])).stdout, /^s3 +up, witness(, leader)? .* - +- +- /m);
 
   // A client that knows the witness alone finds the others.
-  const client = await connect(witness.address);
-  t.teardown(() => client.close());
+  const client = await patient(t, [witness.address]);
   const keys = Array.from({ length: 40 }, (_, i) => `key-${i}`);
   const whole = async (round: string): Promise<boolean> =>
     (await client.getMany(keys)).every((value) => value?.toString() === round);

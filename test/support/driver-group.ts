@@ -13,7 +13,9 @@ import { Log } from '../../server/log.js';
 import { MetadataDriver, type DriverOptions } from '../../server/metadata/driver.js';
 import { Proposer } from '../../server/metadata/proposer.js';
 import type { Persisted } from '../../server/raft-storage/index.js';
+import { chosenSeed, Random } from './random.js';
 
+const random = new Random(chosenSeed());
 export const quiet = new Log('error', () => undefined);
 export class MemoryStorage {
   readonly snapshots: Snapshot[] = [];
@@ -73,7 +75,7 @@ export class Group {
         raftId,
         restored: withHardState(bootstrapState(ids), restoredOf?.(raftId)),
         incarnation: raftId,
-        random: Math.random,
+        random: () => random.next() / 2 ** 32,
         tickMs: 5,
         electionMs: 50,
         log: quiet,

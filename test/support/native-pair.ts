@@ -25,6 +25,8 @@ export const SECRET = Buffer.alloc(16, 0x7c);
 const WORDS: number = CompletionField.Words;
 
 let sockets = 0;
+/** Each has an id of its own. */
+let clients = 0n;
 
 export interface PlaneOptions {
   readonly provider?: Provider;
@@ -130,13 +132,7 @@ export class Driver {
       shards: SHARDS,
       ticket: addon.makeTicket(
         { number: 0, secret: SECRET },
-        {
-          client: 1n + BigInt(Math.floor(Math.random() * 2 ** 48)),
-          issuedMs: Date.now(),
-          expiresMs: Date.now() + 3_600_000,
-          tenant: 0,
-          flags: 3,
-        },
+        { client: (clients += 1n), issuedMs: Date.now(), expiresMs: Date.now() + 3_600_000, tenant: 0, flags: 3 },
       ),
       timeoutMs: 10_000,
       maxOutstanding: 256,

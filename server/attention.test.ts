@@ -37,8 +37,17 @@ test('what makes the exit code 1 has a line, also where it ends by itself', (t) 
     shard(2, { state: 'unassigned', owner: undefined }),
   ];
   t.deepEqual(underWay(status({ shards })), [
-    'shards 1, 2 are not served yet: that takes the leases of the last owner, and ends by itself; else look at the log of s2',
+    'shard 2: no server has it yet: the leader waits for servers that have not come, for a while; if it stays so, look at the log of s1',
+    'shard 1: not served yet: a new owner waits until the lease of the last one has ended; if it stays so, look at the log of s1',
   ]);
+  const recovering = [member('s1'), member('s2', { node: { values: { recovering: { bytes: 1, all: 2 } } } })];
+  t.deepEqual(
+    underWay(status({ members: recovering, shards: [shard(0), shard(1, { owner: 's2', state: 'closed' })] })),
+    ['s2 reads its values from the disk: shards are served when that is done'],
+  );
+  const few = [member('s1'), member('s2', { state: 'unreachable' }), member('s3', { state: 'unreachable' })];
+  t.deepEqual(underWay(status({ leader: undefined, members: few, shards })), [], 'who is needed is told');
+  t.is(underWay(status({ leader: undefined, members: [], shards: [] })).length, 1, 'before there is a cluster');
   for (const state of ['unassigned', 'closed', 'open', 'unreachable'])
     for (const copies of [undefined, {}, { gone: true }, { awaits: ['s2'] }]) {
       const one = status({ shards: [shard(0, { state, copies })] });

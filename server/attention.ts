@@ -28,35 +28,45 @@ export function attention(status: ClusterStatus, wallMs = Date.now()): string[] 
  * server leads, or a shard is not served, there is one here or in `attention`.
  */
 export function underWay(status: ClusterStatus): string[] {
-  const { leader, shards } = status;
+  const { leader, members, shards } = status;
+  const recovers = new Set(members.filter(({ node }) => node?.values?.recovering !== undefined).map(({ id }) => id));
   const coming = shards.filter(
-    ({ state, copies }) =>
+    ({ state, copies, owner }) =>
       state !== 'serving' &&
       copies?.gone !== true &&
       copies?.awaits === undefined &&
-      (state !== 'unreachable' || copies !== undefined),
+      (state !== 'unreachable' || copies !== undefined) &&
+      !recovers.has(owner ?? ''),
   );
+  const fresh = coming.filter(({ state }) => state === 'unassigned');
+  const held = coming.filter(({ state }) => state !== 'unassigned');
   const told = attention(status).some((line) => line.startsWith('no server leads'));
-  return [
-    ...(leader !== undefined || told
+  if (leader === undefined)
+    return told
       ? []
       : [
-          'no server leads: one is elected within seconds, when more than half of the voters reach each other; else look at their logs',
-        ]),
+          'no server leads: one is elected within seconds once more than half of the voters reach each other; else look at their logs',
+        ];
+  return [
     ...(shards.length === 0
       ? ['the cluster has no shards yet: its first start waits for more than half of its servers']
       : []),
-    ...(coming.length === 0
+    ...(fresh.length === 0
       ? []
       : [
-          `${numbers(coming)} ${coming.length === 1 ? 'is' : 'are'} not served yet: that takes the leases of the last owner, and ends by itself; else look at the log of ${owners(coming)}`,
+          `${numbers(fresh)}: no server has ${fresh.length === 1 ? 'it' : 'them'} yet: the leader waits for servers that have not come, for a while; if it stays so, look at the log of ${leader}`,
+        ]),
+    ...(held.length === 0
+      ? []
+      : [
+          `${numbers(held)}: not served yet: a new owner waits until the lease of the last one has ended; if it stays so, look at the log of ${leader}`,
+        ]),
+    ...(recovers.size === 0 || shards.every(({ state }) => state === 'serving')
+      ? []
+      : [
+          `${list([...recovers])} ${recovers.size === 1 ? 'reads its' : 'read their'} values from the disk: shards are served when that is done`,
         ]),
   ];
-}
-
-function owners(shards: readonly ShardStatus[]): string {
-  const named = [...new Set(shards.flatMap(({ owner }) => owner ?? []))];
-  return named.length === 0 ? 'the leader' : list(named);
 }
 
 const DAY_MS = 86_400_000;
@@ -84,7 +94,7 @@ function ofMembers({ members, leader }: ClusterStatus): string[] {
   const voters = members.filter(({ role }) => role === 'voter');
   const answer = voters.filter(({ state }) => state === 'up').length;
   return [
-    ...(leader === undefined && 2 * answer <= voters.length
+    ...(leader === undefined && voters.length > 0 && 2 * answer <= voters.length
       ? [
           `no server leads: ${answer} of ${voters.length} voters answer, and more than half are needed; start the others`,
         ]

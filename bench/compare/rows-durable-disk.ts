@@ -63,7 +63,7 @@ async function withClient<T>(cluster: Cluster, use: (client: FarkvClient) => Pro
 const load = (lab: Lab, client: FarkvClient, count: number, value: Buffer): Promise<void> =>
   inParts(count, lab.signal, (some) => client.putMany(some.map((i) => ({ key: keyOf(i), value }))));
 
-/** Bytes of the log that a start reads, and those of snapshots. */
+/** Bytes of the log's files, whole, and those of snapshots. */
 async function bytesOf(cluster: Cluster): Promise<{ readonly log: number; readonly snapshots: number }> {
   const { members } = await asked(cluster.addresses, (c) => c.status());
   const logs = members.flatMap(({ node }) => node?.dataPlane?.workers ?? []).flatMap(({ log }) => log?.bytes ?? 0);

@@ -162,6 +162,7 @@ static bool read_batches(reader *r, wal_file *f) {
     for (; f->at < f->bytes && (s = next_batch(r, f, &head, &batch)) == GOOD; s = BAD) {
         /* Files are written in order: one before it had batches, and lost them all. */
         const wal_file *oldest = LIST_FIRST(&found->files, const wal_file, link);
+        /* mutation: log/oldest-without-batches */
         if (!r->before && f != oldest) return verdict(r, WAL_DAMAGED, oldest->number, WAL_BLOCK);
         /* mutation: log/missing-batches */
         if (r->before && head.number != found->batch) return gap(r, f, &head);

@@ -39,6 +39,7 @@ export const mutations = rows('log', {
   'next-stride-left-out': [never(), stride('the_first_block_of_a_stride_may_be_gone')],
   'stride-not-looked-through': [drop(), stride('a_stride_whose_first_batch_is_bad_is_looked_through')],
   'missing-batches': [drop(), damage('a_file_that_has_lost_its_batches_is_damaged')],
+  'oldest-without-batches': [drop(), damage('a_file_that_has_lost_its_batches_is_damaged')],
   'another-cluster': [drop(), OWNERS],
   'name-unsynced': [drop(), ANY_CUT],
   'reuse-unsynced': [without('sync_directory'), USED_AGAIN],

@@ -165,7 +165,7 @@ export const OF_DATA: readonly Metric[] = [
   gauge('farkv_recovery_read_bytes', 'While a start reads the disk: how much of it was read', ({ node }) =>
     one(node.values?.recovering?.bytes),
   ),
-  gauge('farkv_recovery_bytes', 'While a start reads the disk: how much there is', ({ node }) =>
+  gauge('farkv_recovery_bytes', 'While a start reads the disk: how much it will read, as far as is known', ({ node }) =>
     one(node.values?.recovering?.all),
   ),
   gauge(

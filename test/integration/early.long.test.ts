@@ -103,7 +103,9 @@ test.serial(
       // Each is a record of both copies, and records are counted when they are synced.
       await statusWhen(address!, (s) => recordsOf(s) >= before + 2 * synced.length);
       const { acknowledged, stop } = rows(client, round);
-      while (acknowledged.some((times) => times.length < 200)) await new Promise((resolve) => setImmediate(resolve));
+      const began = performance.now();
+      while (performance.now() - began < 3 * LOST_MS || acknowledged.some((times) => times.length < 200))
+        await new Promise((resolve) => setImmediate(resolve));
       const killedMs = performance.now();
       const killed = cluster.servers.map((s) => s.kill());
       const stopping = stop();

@@ -2,8 +2,8 @@
 import test from 'ava';
 import { readFileSync } from 'node:fs';
 import { inRepository } from '../../bench/repository.js';
-import { connect } from '../../client/index.js';
 import { Cluster, farkv } from '../support/cluster.js';
+import { patient } from '../support/sdk-clients.js';
 
 test('without a terminal farkv top prints one frame and ends', async (t) => {
   const cluster = await Cluster.start(t, { shards: 3 });
@@ -18,8 +18,7 @@ test('without a terminal farkv top prints one frame and ends', async (t) => {
 
 test('without a terminal its rates are those of a second', async (t) => {
   const cluster = await Cluster.start(t, { shards: 3 });
-  const client = await connect({ servers: cluster.addresses });
-  t.teardown(() => client.close());
+  const client = await patient(t, cluster.addresses);
   const load = { on: true };
   const loading = (async () => {
     while (load.on) await client.put('key', 'value');

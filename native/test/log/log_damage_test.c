@@ -174,6 +174,9 @@ TEST(a_file_that_has_lost_its_batches_is_damaged) {
     memset(file_of(2)->bytes + WAL_BLOCK, 0, RIG_FILE - WAL_BLOCK);
     replay();
     check_found(WAL_DAMAGED, 2, WAL_BLOCK);
+    memset(file_of(1)->bytes + WAL_BLOCK, 0, RIG_FILE - WAL_BLOCK);
+    replay();
+    check_found(WAL_DAMAGED, 1, WAL_BLOCK);
     rig_free(&r);
 }
 

@@ -67,6 +67,7 @@ export function addFile(record: Recorded, path: string, client: string): void {
   const asked = new Map<number, Extract<Line, { t: 'ask' }>>();
   const askedOfTails = new Map<number, Extract<Line, { t: 'tail-ask' }>>();
   const names = new Map<string, string>();
+  const own = new Set<string>();
   // One text for all operations of a lane and call: there are millions of operations.
   const by = ({ lane, via }: { readonly lane: number; readonly via: string }): string => {
     const short = `${lane} ${via}`;
@@ -93,6 +94,7 @@ export function addFile(record: Recorded, path: string, client: string): void {
       case undefined:
         break;
       case 'key':
+        own.add(line.key);
         if (!record.keys.has(line.key)) record.keys.set(line.key, { shard: line.shard, operations: [] });
         break;
       case 'ask':
@@ -178,6 +180,8 @@ export function addFile(record: Recorded, path: string, client: string): void {
     }
   }
   for (const ask of asked.values()) {
+    // A batch is sent when all of it is on record, with its keys: here the client was killed before.
+    if (!own.has(ask.key)) continue;
     operationsOf(ask.key).push(change(ask, by(ask), Infinity, 'open'));
     add(record.counts, `${ask.kind} open, client killed`);
   }

@@ -4,6 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import test from 'ava';
 import { FarkvError } from '../../client/index.js';
 import type { ClusterStatus } from '../../server/status.js';
@@ -62,7 +63,10 @@ test.serial('two servers killed one after the other lose nothing: what one alone
   t.deepEqual(await writing.missing(client), []);
 });
 
-/** Each changes keys of its own in a row, until it is told to stop; `acknowledged`: by writer, when each was. */
+/**
+ * Each changes keys of its own in a row, until it is told to stop, so slowly that no buffer of a log is full before its
+ * time is over. `acknowledged`: by writer, when each was.
+ */
 function rows(
   client: Awaited<ReturnType<typeof open>>,
   round: number,
@@ -79,6 +83,7 @@ function rows(
         return;
       }
       acknowledged[n]?.push(performance.now());
+      await pause(1);
     }
   });
   return { acknowledged, stop: async () => ((stopped = true), await Promise.all(all).then(() => undefined)) };

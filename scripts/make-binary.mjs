@@ -25,11 +25,13 @@ const { arch } = values;
 const target = resolve(positionals[0] ?? join(root, 'build'));
 const own = arch === process.arch;
 const addonTarget = { arch, library: 'glibc' };
-const missing = !['x64', 'arm64'].includes(arch)
-  ? 'a processor that farkv has addons for: x64, arm64'
-  : verbsLeftOut() === undefined
-    ? missingFor(addonTarget)
-    : 'headers of RDMA, without which it could never use a device: apt-get install libibverbs-dev librdmacm-dev, then npm run build';
+function lacking() {
+  if (!['x64', 'arm64'].includes(arch)) return 'a processor that farkv has addons for: x64, arm64';
+  if (verbsLeftOut() !== undefined)
+    return 'headers of RDMA, or it could never use a device: apt-get install libibverbs-dev librdmacm-dev, then npm run build';
+  return missingFor(addonTarget);
+}
+const missing = lacking();
 if (missing !== undefined) {
   process.stderr.write(`make-binary: farkv-linux-${arch} needs: ${missing}\n`);
   process.exit(1);

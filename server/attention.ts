@@ -40,9 +40,8 @@ export function underWay(status: ClusterStatus): string[] {
   );
   const fresh = coming.filter(({ state }) => state === 'unassigned');
   const held = coming.filter(({ state }) => state !== 'unassigned');
-  const told = attention(status).some((line) => line.startsWith('no server leads'));
   if (leader === undefined)
-    return told
+    return lacksMajority(members)
       ? []
       : [
           'no server leads: one is elected within seconds once more than half of the voters reach each other; else look at their logs',
@@ -88,15 +87,23 @@ function ofCertificate({ id, node }: MemberStatus, wallMs: number): string[] {
   ];
 }
 
+const votersOf = (members: readonly MemberStatus[]): MemberStatus[] => members.filter(({ role }) => role === 'voter');
+const answering = (members: readonly MemberStatus[]): number => members.filter(({ state }) => state === 'up').length;
+
+/** So few voters answer that none can be elected. Before there is a cluster there are none. */
+function lacksMajority(members: readonly MemberStatus[]): boolean {
+  const voters = votersOf(members);
+  return voters.length > 0 && 2 * answering(voters) <= voters.length;
+}
+
 function ofMembers({ members, leader }: ClusterStatus): string[] {
   const silent = members.filter(({ state }) => state === 'unreachable');
   const missing = members.filter(({ state, role }) => state === 'absent' && role === 'voter');
-  const voters = members.filter(({ role }) => role === 'voter');
-  const answer = voters.filter(({ state }) => state === 'up').length;
+  const voters = votersOf(members);
   return [
-    ...(leader === undefined && voters.length > 0 && 2 * answer <= voters.length
+    ...(leader === undefined && lacksMajority(members)
       ? [
-          `no server leads: ${answer} of ${voters.length} voters answer, and more than half are needed; start the others`,
+          `no server leads: ${answering(voters)} of ${voters.length} voters answer, and more than half are needed; start the others`,
         ]
       : []),
     ...silent.map(

@@ -10,7 +10,10 @@ import type { DataPlane } from '../native/data-plane.js';
 const SNAPSHOT = /^snapshot-\d+-[0-9a-f]+$/;
 
 export interface ValuesStatus {
-  /** While a start reads logs and snapshots: bytes of all that will be read, which falls where less was written. No shard is served yet. */
+  /**
+   * While a start reads logs and snapshots: bytes of all that will be read, which falls where less was written. No shard
+   * is served yet.
+   */
   readonly recovering?: { readonly bytes: number; readonly all: number };
   /** Copies that have one; others are in the log alone. Absent: the directory cannot be read. */
   readonly snapshots?: number;

@@ -47,6 +47,7 @@ export async function levelPuts(lab: Lab, goals: LevelGoals): Promise<Part[]> {
   const rates = new Map(NAMES.map((name): [Level, number[]] => [name, []]));
   for (let round = 0; round < lab.rounds; round++)
     for (const name of NAMES) {
+      lab.signal.throwIfAborted();
       const [time, some] = await once(lab, name, draw);
       times.get(name)?.push(time);
       rates.get(name)?.push(some);

@@ -112,8 +112,8 @@ typedef struct dataplane_log {
     /* Whether that copy is wanted: asked by several threads of start, for each piece of the log. Of others nothing is
      * kept. */
     bool (*recovers)(void *ctx, uint32_t shard, uint64_t copy);
-    /* So much of what is to be read was read by now; `all` is an estimate, which falls. False: give up, so start fails, and the disk stays as it is. By several
-     * threads of start; must not block. May be NULL. */
+    /* So much of what is to be read was read by now; `all` is an estimate, which falls. False: give up, so start fails,
+     * and the disk stays as it is. By several threads of start; must not block. May be NULL. */
     bool (*on_progress)(void *ctx, uint64_t bytes, uint64_t all);
     void *ctx;
 } dataplane_log;

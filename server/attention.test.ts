@@ -119,6 +119,12 @@ test('a full disk and snapshots that fail are told with what to do', (t) => {
   ]);
 });
 
+test('a log that was put aside is told until somebody has looked', (t) => {
+  t.deepEqual(attention(status({ members: [member('s1', { node: { values: { aside: true } } }), member('s2')] })), [
+    's1 found the write-ahead log of its values damaged, and has put it aside: look at its disk, and remove values.damaged in its --data-dir when every shard is served with as many copies as are wanted',
+  ]);
+});
+
 test('a server without a lease is named while another leads, and not while it stops', (t) => {
   const of = (node: object, leader: string | undefined = 's2'): readonly string[] =>
     attention(status({ leader, members: [member('s1', { node }), member('s2'), member('s3')] }));

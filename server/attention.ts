@@ -165,6 +165,11 @@ function ofDisk({ id, node }: MemberStatus): string[] {
       : [
           `the disk of ${id} is full, and it takes no changes of the metadata: free space on the file system of its --data-dir; it goes on by itself within seconds`,
         ]),
+    ...(node?.values?.aside !== true
+      ? []
+      : [
+          `${id} found the write-ahead log of its values damaged, and has put it aside: look at its disk, and remove values.damaged in its --data-dir when every shard is served with as many copies as are wanted`,
+        ]),
     ...(failed.length === 0
       ? []
       : [

@@ -10,6 +10,7 @@
  *   serving.json    there while shards may be served: how long leases were granted for
  *   raft/           the log
  *   values/         of level durable: values (values-log.ts)
+ *   values.damaged/ what a start found in values/ with a damaged log (values-aside.ts)
  *   *.sock          the shm transport's sockets, when the path is short enough (runtime-directory.ts)
  *
  * The directory and its files are for their owner only (0700, 0600): the log holds the cluster's secrets.

@@ -8,8 +8,7 @@ import { join } from 'node:path';
 import { syncDirectory } from '../net/sync-directory.js';
 
 export class EarlyMark {
-  /** An earlier run did not end in order. */
-  readonly found: boolean;
+  #found: boolean;
   readonly #directory: string;
   /** The metadata knows of all that `found` is about. */
   #isTold: boolean;
@@ -17,8 +16,13 @@ export class EarlyMark {
   /** @param directory - values/, which is there, and whose name is on the disk. */
   constructor(directory: string) {
     this.#directory = directory;
-    this.found = existsSync(this.#path);
-    this.#isTold = !this.found;
+    this.#found = existsSync(this.#path);
+    this.#isTold = !this.#found;
+  }
+
+  /** An earlier run did not end in order. */
+  get found(): boolean {
+    return this.#found;
   }
 
   get #path(): string {
@@ -37,12 +41,18 @@ export class EarlyMark {
     syncDirectory(this.#directory);
   }
 
+  /** The copies that it was about are elsewhere, and it with them. */
+  movedAway(): void {
+    this.#found = false;
+    this.#isTold = true;
+  }
+
   /**
    * The join was applied. `all`: with every copy that the metadata takes for whole; else a later start may read another
    * one, and has to say so again.
    */
   joined(all: boolean, syncMs: number): void {
-    if (!this.found || !all) return;
+    if (!this.#found || !all) return;
     this.#isTold = true;
     if (syncMs === 0) this.#remove();
   }

@@ -54,7 +54,8 @@ import { probe } from './shards/probe.js';
 import { openDataPlane } from './open-data-plane.js';
 import type { ClusterStatus } from './status.js';
 import { availableTransports } from './transports.js';
-import { isAllFound, isDurable, toldOf, valuesOf, whenCurrent, type Values } from './values-log.js';
+import { othersOf } from './values-aside.js';
+import { isAllFound, isDurable, toldOf, valuesOf, type Values } from './values-log.js';
 import { PACKAGE_VERSION } from './version.js';
 import { levelLines } from './status-copies.js';
 
@@ -213,8 +214,7 @@ export class FarkvNode {
     checkTenants(this.#settings.tenants, state.tenants);
     if (!votesOnly) checkSize(this.#settings, state, this.#native.constants.memoryMin, this.#log);
     for (const line of levelLines(state)) this.#log.info(line);
-    if (!votesOnly) this.#values = await this.#valuesOf(group, directory);
-    const fabric = votesOnly ? [] : await this.#listen(group.driver.state, directory, transports);
+    const fabric = votesOnly ? [] : await this.#listen(group, directory, transports);
     const lease = this.#leaseHolder(group);
     const regions = votesOnly ? undefined : this.#shardDriver(group, directory, lockedNs, lease);
     await this.#unlessFailed(this.#join(group, directory, ports, fabric));
@@ -361,20 +361,17 @@ export class FarkvNode {
     );
   }
 
-  /** What durable shards need. */
-  async #valuesOf({ driver, proposer }: MetadataGroup, directory: DataDirectory): Promise<Values | undefined> {
-    const options = { ...this.#settings, shardMemoryMin: this.#native.constants.memoryMin };
-    if (isDurable(driver.state))
-      await whenCurrent((ms) => this.#unlessFailed(proposer.propose({ t: 'no-op' }, ms)), this.#log);
-    return valuesOf(driver.state, directory, options);
-  }
-
-  /** Starts the data plane. Returns its addresses as clients may use them. */
+  /** Starts the data plane with what durable shards need. Returns its addresses as clients may use them. */
   async #listen(
-    state: MetadataState,
+    group: MetadataGroup,
     directory: DataDirectory,
     transports: readonly Provider[],
   ): Promise<readonly FabricAddress[]> {
+    const others = othersOf(group, (promise) => this.#unlessFailed(promise), sleep, this.#log);
+    if (isDurable(group.driver.state)) await others.current();
+    const { state } = group.driver;
+    const shardMemoryMin = this.#native.constants.memoryMin;
+    this.#values = valuesOf(state, directory, { ...this.#settings, shardMemoryMin });
     const opened = await openDataPlane({
       settings: this.#settings,
       native: this.#native,
@@ -388,6 +385,7 @@ export class FarkvNode {
       copyOrphaned: (...orphan) => this.#regions?.copyOrphaned(...orphan),
       fatal: (error) => this.#fail(error),
       failure: this.failure,
+      others,
       values: this.#values,
     });
     this.#dataPlane = opened.plane;

@@ -18,6 +18,7 @@ import { removeSockets, socketPaths } from './runtime-directory.js';
 import { isTraced, reportSlow } from './slow-lines.js';
 import { reportTransports } from './transport-lines.js';
 import { fabricAddresses, listenList } from './transports.js';
+import { startsWith, type Others } from './values-aside.js';
 import { logFailure, recover, textOf, type Values } from './values-log.js';
 
 export interface OpenDataPlaneOptions {
@@ -35,6 +36,8 @@ export interface OpenDataPlaneOptions {
   readonly fatal: (error: FarkvError) => void;
   /** Rejects when the server cannot go on, or is stopped: what is being recovered is given up. */
   readonly failure: Promise<never>;
+  /** Who may have what is in a damaged log. */
+  readonly others: Others;
   /** Of durable shards; undefined: there are none. */
   readonly values: Values | undefined;
 }
@@ -65,14 +68,14 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
   removeSockets(sockets);
   let started: Started;
   try {
-    started = await start(options, transports, workers, sockets);
+    started = await startsOf(options, transports, workers, sockets);
   } catch (error) {
-    if ((error as { code?: unknown }).code === 'ERR_CLOSED') throw error;
+    if (['ERR_CLOSED', 'ERR_DATA_DIR'].includes((error as { code?: string }).code ?? '')) throw error;
     // An RDMA device that is there and does not work costs the others nothing, unless it was asked for.
     if (!transports.some(needsDevice) || !settings.transportAuto || settings.strict) throw error;
     log.warn(`${transports.filter(needsDevice).join(', ')} cannot be offered: ${describeError(error)}`);
     const left = transports.filter((p) => !needsDevice(p));
-    started = await start(options, left, workers, sockets);
+    started = await startsOf(options, left, workers, sockets);
   }
   const { plane, bound, found } = started;
   plane.onLayout = options.layoutChanged;
@@ -104,6 +107,15 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
       return isSynced;
     },
   };
+}
+
+function startsOf(
+  options: OpenDataPlaneOptions,
+  ...more: [transports: readonly Provider[], workers: number, sockets: readonly string[]]
+): Promise<Started> {
+  const { values, others, log, settings } = options;
+  const begin = (): Promise<Started> => start(options, ...more);
+  return values === undefined ? begin() : startsWith(values, { id: settings.id, others, log }, begin);
 }
 
 async function start(

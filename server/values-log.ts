@@ -5,6 +5,7 @@
  *   values/   THREAD-NUMBER        logs, one row of files for each data-plane thread
  *             snapshot-SHARD-COPY  snapshots
  *             early                what was acknowledged may not be there (early-mark.ts)
+ *   values.damaged/   what was put aside (values-aside.ts)
  */
 import { readdirSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -113,7 +114,7 @@ function threadsOf(names: readonly string[]): number {
   return Math.max(0, ...threads.map((thread) => Number(thread) + 1));
 }
 
-/** Starts the data plane with what is on the disk, and says how far that is. */
+/** Starts the data plane with what is on the disk, and says how far that is. Rejects with what `startsWith` takes. */
 export async function recover(
   plane: Pick<DataPlane, 'recover' | 'progress'>,
   { log: { directory, shardMemoryBytes }, watch }: Pick<Values, 'log' | 'watch'>,
@@ -135,13 +136,6 @@ export async function recover(
       );
     report(copies, directory, plane.progress().bytes, log);
     return { addresses, found: copies.map((c) => ({ ...foundOf(c), memoryBytes: shardMemoryBytes })) };
-  } catch (error) {
-    if ((error as { code?: unknown }).code !== 'ERR_CORRUPT') throw error;
-    throw new FarkvError(
-      'ERR_DATA_DIR',
-      `${directory}: ${(error as Error).message}. Put back what this server wrote there. Or, to go on without it, move ${directory} away and start this server again: its copies are made anew of other servers', and shards without another copy wait for farkv shard reset`,
-      { cause: error },
-    );
   } finally {
     clearInterval(timer);
   }

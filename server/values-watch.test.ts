@@ -20,6 +20,9 @@ test('the oldest snapshot counts, and no other file', async (t) => {
     await utimes(join(directory, name), seconds, seconds);
   }
   t.deepEqual(await watch.status(), { snapshots: 2, oldestSnapshotMs: 60_000 });
+  t.teardown(() => rm(`${directory}.damaged`, { force: true }));
+  await writeFile(`${directory}.damaged`, '');
+  t.like(await watch.status(), { aside: true, snapshots: 2 });
   // A clock that was set back.
   t.like(await new ValuesWatch(directory, () => 1000).status(), { oldestSnapshotMs: 0 });
 });

@@ -4,8 +4,9 @@
  */
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { maybe, record, uint } from '../core/protocol/check.js';
+import { literal, maybe, record, uint } from '../core/protocol/check.js';
 import type { DataPlane } from '../native/data-plane.js';
+import { asideOf } from './values-aside.js';
 
 const SNAPSHOT = /^snapshot-\d+-[0-9a-f]+$/;
 
@@ -15,6 +16,8 @@ export interface ValuesStatus {
    * is served yet.
    */
   readonly recovering?: { readonly bytes: number; readonly all: number };
+  /** What an earlier start found damaged is beside them (values-aside.ts). Absent: nothing is. */
+  readonly aside?: true;
   /** Copies that have one; others are in the log alone. Absent: the directory cannot be read. */
   readonly snapshots?: number;
   /** Age of the oldest of them. */
@@ -25,6 +28,7 @@ export interface ValuesStatus {
 
 export const checkValuesStatus = record<ValuesStatus>({
   recovering: maybe(record<{ bytes: number; all: number }>({ bytes: uint(), all: uint() })),
+  aside: maybe(literal(true)),
   snapshots: maybe(uint()),
   oldestSnapshotMs: maybe(uint()),
   syncMs: maybe(uint()),
@@ -55,8 +59,13 @@ export class ValuesWatch {
   async status(): Promise<ValuesStatus> {
     const progress = this.#recovering?.progress();
     const made = await this.#snapshotsMs();
+    const isAside = await stat(asideOf(this.#directory)).then(
+      () => true,
+      () => false,
+    );
     return {
       ...(progress === undefined || progress.all === 0 ? {} : { recovering: progress }),
+      ...(isAside ? { aside: true } : {}),
       ...(this.#syncMs === 0 ? {} : { syncMs: this.#syncMs }),
       ...(made === undefined ? {} : { snapshots: made.length }),
       ...(made === undefined || made.length === 0

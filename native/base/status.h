@@ -47,7 +47,8 @@
       "the shard has fewer copies in sync than a change needs; nothing was changed")                             \
     X(27, NOT_INTEGER, "ERR_NOT_INTEGER",                                                                        \
       "the value, or the sum, is no integer from -2^63 to 2^63 - 1 in decimal text; nothing was changed")        \
-    X(28, WRONG_CODEC, "ERR_CODEC", "the value was written with another codec; nothing was changed")
+    X(28, WRONG_CODEC, "ERR_CODEC", "the value was written with another codec; nothing was changed")             \
+    X(29, DATA_DIR, "ERR_DATA_DIR", "a write-ahead log cannot be gone on with")
 
 typedef enum fkv_status {
 #define X(number, name, ts, text) FKV_##name = number,

@@ -223,7 +223,7 @@ enum {
 /* OK, or BAD_REQUEST for a configuration outside the limits above, or NO_MEMORY. */
 fkv_status dataplane_create(const dataplane_config *c, dataplane **out);
 /* Opens the providers, listens, opens the logs, starts the threads. On failure everything is as after create, and `why`
- * has a sentence; CORRUPT: a log cannot be gone on with. */
+ * has a sentence. CORRUPT: a log is damaged, or lacks a file; DATA_DIR: it cannot be gone on with for another reason. */
 fkv_status dataplane_start(dataplane *d, char *why, size_t why_room);
 /* After start: the copies that it has found, and how many. The data plane's. */
 const dataplane_recovered *dataplane_get_recovered(const dataplane *d, uint32_t *count);

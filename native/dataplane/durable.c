@@ -241,7 +241,7 @@ wal_identity durable_identity(const dataplane *d, uint32_t thread) {
     return of;
 }
 
-int durable_start(worker *w, char *why, size_t why_room) {
+int durable_start(worker *w, bool *damaged, char *why, size_t why_room) {
     dataplane *d = w->d;
     const dataplane_log *c = &d->c.log;
     worker_log *g = w->log = calloc(1, sizeof *g);
@@ -270,6 +270,8 @@ int durable_start(worker *w, char *why, size_t why_room) {
         wal_found_text(&found, text, sizeof text);
         snprintf(why, why_room, "the write-ahead log cannot be gone on with: %s", text);
         wal_files_free(&found.files);
+        /* mutation: recovery/log-of-another-put-aside */
+        *damaged = found.verdict == WAL_DAMAGED || found.verdict == WAL_FILE_MISSING;
         return found.error ? found.error : -EIO;
     }
     if (found.verdict == WAL_TORN) wal_found_text(&found, g->torn, sizeof g->torn);

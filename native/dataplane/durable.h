@@ -36,8 +36,9 @@ typedef struct worker_log {
 /* Whose logs and snapshots they are. */
 wal_identity durable_identity(const dataplane *d, uint32_t thread);
 /* By a thread that has the worker. Makes copies of what is on the disk, and goes on where the log ends. 0, or a negative
- * errno with a sentence in `why`; durable_free also what has failed. */
-int durable_start(worker *w, char *why, size_t why_room);
+ * errno with a sentence in `why`, and whether it is a log that is damaged or lacks a file; durable_free also what has
+ * failed. */
+int durable_start(worker *w, bool *damaged, char *why, size_t why_room);
 void durable_stop(worker *w); /* when the thread has ended */
 int durable_drain(worker *w); /* runs what the writer has to do, if it has no thread */
 void durable_free(worker *w);

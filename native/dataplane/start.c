@@ -188,20 +188,20 @@ static int create_workers(dataplane *d) {
 typedef struct log_start {
     worker *w;
     pthread_t thread;
-    bool has_thread;
+    bool has_thread, damaged;
     int error;
     char why[256];
 } log_start;
 
 static void *start_log(void *arg) {
     log_start *l = arg;
-    l->error = durable_start(l->w, l->why, sizeof l->why);
+    l->error = durable_start(l->w, &l->damaged, l->why, sizeof l->why);
     return NULL;
 }
 
 /* Before the workers' threads run, and when the helpers take jobs. All workers' at the same time: there may be much to
  * read. */
-static int start_logs(dataplane *d, char *why, size_t room) {
+static int start_logs(dataplane *d, bool *damaged, char *why, size_t room) {
     log_start l[DATAPLANE_WORKERS_MAX] = { 0 };
     if (!d->c.log.disk) return 0;
     int e = recovery_find(d, why, room);
@@ -213,22 +213,24 @@ static int start_logs(dataplane *d, char *why, size_t room) {
     }
     for (uint32_t i = 0; i < d->c.workers; i++) {
         if (l[i].has_thread) pthread_join(l[i].thread, NULL);
-        if (l[i].error == 0 || e != 0) continue;
+        /* A log that must not be touched counts before one that may be made anew. */
+        if (l[i].error == 0 || (e != 0 && (l[i].damaged || !*damaged))) continue;
         e = l[i].error;
+        *damaged = l[i].damaged;
         snprintf(why, room, "%s", l[i].why);
     }
     int ended = recovery_ends(d); /* whatever a log's reader has made of being given up */
     return ended == -ECANCELED || e == 0 ? ended : e;
 }
 
-static int start_threads(dataplane *d, char *why, size_t room) {
+static int start_threads(dataplane *d, bool *damaged, char *why, size_t room) {
     int (*start)(helper * w, const char *name) = d->stepped ? helper_open : helper_start;
     int e = start(&d->memory, "farkv-memory");
     if (e == 0) e = start(&d->huge, "farkv-huge");
     if (e == 0) e = start(&d->copier, "farkv-copier");
     if (e == 0 && d->c.log.disk) e = start(&d->maker, "farkv-log-files");
     if (e == 0 && d->c.log.disk) e = start(&d->snapshots, "farkv-snapshot");
-    if (e == 0) e = start_logs(d, why, room);
+    if (e == 0) e = start_logs(d, damaged, why, room);
     for (uint32_t i = 0; i < d->c.workers && e == 0 && !d->stepped; i++) e = worker_start(d->worker[i]);
     return e;
 }
@@ -295,12 +297,13 @@ static void say_why(const dataplane *d, int e, const dataplane_listen *at, char 
         snprintf(why, room, "cannot listen on %s: %m", at->address);
 }
 
-static fkv_status start_failed(dataplane *d, int e, const dataplane_listen *at, char *why, size_t room) {
+static fkv_status start_failed(dataplane *d, int e, bool damaged, const dataplane_listen *at, char *why, size_t room) {
     bool of_log = why[0]; /* which has said why */
     if (!of_log) say_why(d, e, at, why, room);
     tear_down(d);
     if (e == -ECANCELED) return FKV_CLOSED;
-    return of_log && status_of(e) != FKV_NO_MEMORY ? FKV_CORRUPT : status_of(e);
+    if (!of_log || status_of(e) == FKV_NO_MEMORY) return status_of(e);
+    return damaged ? FKV_CORRUPT : FKV_DATA_DIR;
 }
 
 /* What segments of whole huge pages will be made of. */
@@ -332,6 +335,7 @@ static void widen_descriptor_table(void) {
 
 fkv_status dataplane_start(dataplane *d, char *why, size_t why_room) {
     const dataplane_listen *at = NULL;
+    bool damaged = false;
     why[0] = 0;
     if (d->state != DP_CREATED) {
         snprintf(why, why_room, "the data plane was started before");
@@ -349,9 +353,9 @@ fkv_status dataplane_start(dataplane *d, char *why, size_t why_room) {
     if (e == 0) e = listen_all(d, &at);
     if (e == 0) {
         at = NULL;
-        e = start_threads(d, why, why_room);
+        e = start_threads(d, &damaged, why, why_room);
     }
-    if (e) return start_failed(d, e, at, why, why_room);
+    if (e) return start_failed(d, e, damaged, at, why, why_room);
     pthread_mutex_lock(&d->lock);
     d->state = DP_RUNNING;
     pthread_mutex_unlock(&d->lock);

@@ -14,6 +14,7 @@ export const mutations = rows('recovery', {
   'cuts-off-snapshot': [drop(), COMES_BACK],
   'prepared-committed': [unwrap('min_u64', 1), COMES_BACK],
   'log-too-short': [without('c->foot.last'), recovery('a_copy_whose_log_ends_before_its_snapshot_does_is_not_whole')],
+  'log-of-another-put-aside': [always(), recovery('a_damaged_log_is_told_from_one_that_must_not_be_touched')],
   windows: [always(), served('a_retry_is_answered_as_before_after_a_loss_of_power')],
   'grants-forgotten': [
     drop('b->place.granted_until_ns'),

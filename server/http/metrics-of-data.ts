@@ -162,6 +162,9 @@ export const OF_DATA: readonly Metric[] = [
   gauge('farkv_snapshots_failed', 'Shards whose last snapshot failed', ({ tables }) =>
     one(tables.filter(({ snapshotErrno }) => snapshotErrno !== undefined).length),
   ),
+  gauge('farkv_values_put_aside', '1: a start found the write-ahead log damaged, and has put it aside', ({ node }) =>
+    one(node.values === undefined ? undefined : Number(node.values.aside === true)),
+  ),
   gauge('farkv_recovery_read_bytes', 'While a start reads the disk: how much of it was read', ({ node }) =>
     one(node.values?.recovering?.bytes),
   ),

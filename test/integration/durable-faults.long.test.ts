@@ -5,7 +5,7 @@
  * (failing-disk.long.test.ts).
  */
 import test, { type ExecutionContext } from 'ava';
-import { renameSync } from 'node:fs';
+import { existsSync, renameSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { LogStats } from '../../native/data-plane-stats.js';
 import type { ClusterStatus } from '../../server/status.js';
@@ -321,11 +321,33 @@ test.serial('with other copies, what is damaged is made anew, and nothing is los
   await statusWhen(address, inSync(3));
   t.deepEqual(await wrong(client, values), []);
 
-  // The middle of a log, and what its message says; another server's directory of the same cluster.
+  // The middle of a log, twice.
+  const damage = (server: ServerProcess): string => {
+    const file = logFiles(server.dataDir).find((path) => batchesOf(path).length > 2)!;
+    const { offset } = batchesOf(file)[0]!;
+    flipBit(file, offset + 80);
+    return `${basename(file)}: damaged at ${offset}\\.`;
+  };
   await two.kill();
-  const file = logFiles(two.dataDir).find((path) => batchesOf(path).length > 2)!;
-  flipBit(file, batchesOf(file)[0]!.offset + 80);
-  t.regex(await refusal(t, two), new RegExp(`${basename(file)}: damaged at ${batchesOf(file)[0]?.offset ?? 4096}\\.`));
+  const first = damage(two);
+  await two.start();
+  t.regex(
+    two.stderr,
+    new RegExp(`${first} Other servers have copies of all .*values\\.damaged, and copies are made anew`),
+  );
+  await statusWhen(address, inSync(3));
+  t.deepEqual(await wrong(client, values), []);
+  const { stdout } = await farkv(['status', '--connect', address]);
+  t.regex(stdout, /^needs attention: s3 found the write-ahead log of its values damaged, and has put it aside/m);
+  await writeSmall(client, values, 100, 'again');
+  await two.kill();
+  const second = damage(two);
+  t.regex(
+    await refusal(t, two),
+    new RegExp(`${second} A damaged log was put aside before, as \\S+values\\.damaged.*Put back`),
+  );
+
+  // Another server's directory of the same cluster.
   without(join(two.dataDir, 'values'));
   await one.kill();
   renameSync(join(one.dataDir, 'values'), join(two.dataDir, 'values'));
@@ -333,6 +355,41 @@ test.serial('with other copies, what is damaged is made anew, and nothing is los
   renameSync(join(two.dataDir, 'values'), join(one.dataDir, 'values'));
   await Promise.all([one.start(), two.start()]);
   await statusWhen(address, inSync(3));
+  t.deepEqual(await wrong(client, values), []);
+});
+
+test.serial('after a loss of power a damaged log stays until the others are there', async (t) => {
+  const cluster = await Cluster.start(t, THREE);
+  const [zero, one, two] = cluster.servers as [ServerProcess, ServerProcess, ServerProcess];
+  await statusWhen(zero.address, (s) => s.shards.every(({ copies }) => copies?.inSync === 2));
+  const values: Values = new Map();
+  const client = await open(t, cluster);
+  await writeSmall(client, values, 300, 'small');
+  await Promise.all(cluster.servers.map((s) => s.kill()));
+  const undo = [one, two].map(({ dataDir }) => {
+    const file = logFiles(dataDir).find((path) => batchesOf(path).length > 2)!;
+    return flipped(file, batchesOf(file)[0]!.offset + 80);
+  });
+  const isAside = (server: ServerProcess): boolean => existsSync(join(server.dataDir, 'values.damaged'));
+
+  // Both copies of some shards are damaged: each server waits for the other.
+  cluster.servers.forEach((s) => s.launch());
+  await zero.ready();
+  await one.said(/damaged at \d+\. Waiting for \S*s3 to be there/);
+  await two.said(/damaged at \d+\. Waiting for \S*s2 to be there/);
+  await statusWhen(zero.address, (s) => s.shards.some(({ state }) => state !== 'serving'));
+  t.false(isAside(one) || isAside(two));
+
+  // One of them can be read again.
+  await one.kill();
+  undo[0]!();
+  await one.start();
+  await two.ready();
+  t.regex(two.stderr, /is put aside as \S+values\.damaged/);
+  t.deepEqual([isAside(one), isAside(two)], [false, true]);
+  await statusWhen(zero.address, (s) =>
+    s.shards.every(({ state, copies }) => state === 'serving' && copies?.inSync === 2),
+  );
   t.deepEqual(await wrong(client, values), []);
 });
 

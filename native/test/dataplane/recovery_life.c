@@ -8,11 +8,12 @@
 #include "../check.h"
 #include "recovery_state.h"
 
-enum { LOG_FILE = 256 << 10, LOG_BUFFER = 64 << 10, INSTANCE = 5 };
+enum { LOG_FILE = 256 << 10, LOG_BUFFER = 64 << 10 };
 
 recovery_state rec;
 uint32_t recovery_workers = 1, recovery_of_worker, recovery_epoch = 1;
-uint64_t recovery_rate = 1000000000;
+uint64_t recovery_rate = 1000000000, recovery_instance = 5;
+fkv_status recovery_started;
 uint32_t recovery_log_file = LOG_FILE;
 uint64_t recovery_memory = MEMORY, recovery_bytes_read, recovery_bytes_all, recovery_stops_at = UINT64_MAX,
          recovery_takes_ns;
@@ -141,7 +142,7 @@ bool rec_up(char why[256]) {
                            .replica_lease_ms = 100,
                            .on_log_failed = log_failed };
     c.log = (dataplane_log){ .disk = &rec.disk.table,
-                             .instance = INSTANCE,
+                             .instance = recovery_instance,
                              .file_bytes = recovery_log_file,
                              .buffer_bytes = LOG_BUFFER,
                              .snapshot_bytes = LOG_FILE,
@@ -156,7 +157,8 @@ bool rec_up(char why[256]) {
     CHECK_EQ(dataplane_create(&c, &rec.d), FKV_OK);
     rec.d->stepped = !rec.threads;
     for (int i = 0; i < SHARDS; i++) rec.asked[i] = FKV_OK;
-    if (dataplane_start(rec.d, why, 256) == FKV_OK) {
+    recovery_started = dataplane_start(rec.d, why, 256);
+    if (recovery_started == FKV_OK) {
         rec.w = rec.d->worker[recovery_of_worker];
         return true;
     }

@@ -56,5 +56,7 @@ extern uint64_t recovery_bytes_read, recovery_bytes_all; /* as on_progress said 
 extern uint32_t recovery_log_file;                       /* bytes of a file of the log */
 extern uint64_t recovery_takes_ns;                       /* a start, for each copy that it looks for */
 extern uint64_t recovery_stops_at;                       /* a start that has read so much is given up */
+extern uint64_t recovery_instance;                       /* of the data directory */
+extern fkv_status recovery_started;                      /* how the last start ended */
 
 #endif

@@ -1,5 +1,6 @@
 /* recovery_test.c: copies come back from their snapshots and logs, whatever the power does; and what is damaged, or lacks
  * something, is reported, never served. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include "../../dataplane/snapshot_items.h"
@@ -245,7 +246,48 @@ TEST(snapshots_whose_log_is_lost_are_not_gone_on_with) {
     remove_logs(0);
     CHECK(recovery_starts(&count, why) == NULL);
     CHECK(strcmp(why, "the write-ahead log cannot be gone on with: 0-1 is missing, with all that was in the log") == 0);
+    CHECK_EQ(recovery_started, FKV_CORRUPT);
     recovery_end();
+}
+
+static memory_file *first_log(uint32_t thread) {
+    char name[WAL_NAME_MAX];
+    for (uint32_t number = 1; number < 100; number++) {
+        wal_file_name(name, thread, number);
+        memory_file *f = memory_disk_file(recovery_disk(), name);
+        if (f) return f;
+    }
+    CHECK(!"there is a log");
+    return NULL;
+}
+static void is_of_a_later_format(memory_file *f) {
+    wal_file_head h;
+    memcpy(&h, f->bytes, sizeof h);
+    h.format++;
+    memcpy(f->bytes, &h, sizeof h);
+    h.crc = wal_crc_without(f->bytes, WAL_BLOCK, offsetof(wal_file_head, crc));
+    memcpy(f->bytes, &h, sizeof h);
+}
+static void does_not_start(fkv_status status, const char *reason) {
+    CHECK(recovery_starts(&count, why) == NULL);
+    if (!strstr(why, reason)) check_failed(__FILE__, __LINE__, why);
+    CHECK_EQ(recovery_started, status);
+}
+
+/* Of a damaged log the server may make its copies anew; another one may be there by mistake. */
+TEST(a_damaged_log_is_told_from_one_that_must_not_be_touched) {
+    recovery_workers = 2;
+    history(check_seed());
+    recovery_power_goes();
+    first_log(0)->bytes[WAL_BLOCK + 100] ^= 1;
+    does_not_start(FKV_CORRUPT, "damaged at 4096");
+    recovery_instance++;
+    does_not_start(FKV_DATA_DIR, "belongs to another data directory");
+    recovery_instance--;
+    is_of_a_later_format(first_log(1));
+    does_not_start(FKV_DATA_DIR, "of a later version");
+    recovery_end();
+    recovery_workers = 1;
 }
 
 /* An entry that a mistake left out, in a file that is whole. */
@@ -393,6 +435,7 @@ int main(int argc, char **argv) {
     RUN(a_copy_of_a_later_life_knows_nothing_of_earlier_ones);
     RUN(a_copy_whose_log_ends_before_its_snapshot_does_is_not_whole);
     RUN(snapshots_whose_log_is_lost_are_not_gone_on_with);
+    RUN(a_damaged_log_is_told_from_one_that_must_not_be_touched);
     RUN(a_copy_that_is_not_what_it_was_is_not_whole);
     RUN(what_was_damaged_in_memory_does_not_come_back_as_good);
     RUN(a_copy_that_its_memory_does_not_hold_is_not_whole);

@@ -49,7 +49,8 @@ test('what makes the exit code 1 has a line, also where it ends by itself', (t) 
   t.deepEqual(underWay(status({ leader: undefined, members: few, shards })), [], 'who is needed is told');
   t.is(underWay(status({ leader: undefined, members: [], shards: [] })).length, 1, 'before there is a cluster');
   for (const state of ['unassigned', 'closed', 'open', 'unreachable'])
-    for (const copies of [undefined, {}, { gone: true }, { awaits: ['s2'] }]) {
+    for (const more of [undefined, {}, { gone: true }, { awaits: ['s2'] }]) {
+      const copies = more === undefined ? undefined : { copies: [], ...more };
       const one = status({ shards: [shard(0, { state, copies })] });
       t.true(underWay(one).length + attention(one).length > 0, `${state} ${JSON.stringify(copies)}`);
     }
@@ -116,6 +117,15 @@ test('a full disk and snapshots that fail are told with what to do', (t) => {
   t.deepEqual(attention(status({ members: [member('s1', { node })] })), [
     'the disk of s1 is full, and changes are refused: free space on the file system of its --data-dir; changes go on by themselves within seconds',
     's1 has no new snapshot of shards 2, 5: ENOSPC, no space left on device. Nothing is lost, but the log grows: look at the disk, and at the log of s1; it is tried again each minute',
+  ]);
+});
+
+test('a server that waits for others before it puts its log aside is told, and not its shards beside it', (t) => {
+  const copies = { copies: [{ member: 's1' }, { member: 's2' }] };
+  const members = [member('s1', { node: { values: { waitsFor: ['s2', 's3'] } } }), member('s2'), member('s3')];
+  const shards = [shard(0, { state: 'unassigned', owner: undefined, epoch: 2, copies }), shard(1)];
+  t.deepEqual(underWay(status({ members, shards })), [
+    's1 found the write-ahead log of its values damaged, and waits for s2, s3 to be there with what was in it: it does not end before they have had a minute',
   ]);
 });
 

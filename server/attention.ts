@@ -30,13 +30,17 @@ export function attention(status: ClusterStatus, wallMs = Date.now()): string[] 
 export function underWay(status: ClusterStatus): string[] {
   const { leader, members, shards } = status;
   const recovers = new Set(members.filter(({ node }) => node?.values?.recovering !== undefined).map(({ id }) => id));
+  const waiting = new Map(
+    members.flatMap(({ id, node }) => (node?.values?.waitsFor === undefined ? [] : [[id, node.values.waitsFor]])),
+  );
   const coming = shards.filter(
     ({ state, copies, owner }) =>
       state !== 'serving' &&
       copies?.gone !== true &&
       copies?.awaits === undefined &&
       (state !== 'unreachable' || copies !== undefined) &&
-      !recovers.has(owner ?? ''),
+      !recovers.has(owner ?? '') &&
+      copies?.copies.some(({ member }) => waiting.has(member)) !== true,
   );
   const fresh = coming.filter(({ state }) => state === 'unassigned');
   const held = coming.filter(({ state }) => state !== 'unassigned');
@@ -60,6 +64,10 @@ export function underWay(status: ClusterStatus): string[] {
       : [
           `${numbers(held)}: not served yet: a new owner waits until the lease of the last one has ended; if it stays so, look at the log of ${leader}`,
         ]),
+    ...[...waiting].map(
+      ([id, servers]) =>
+        `${id} found the write-ahead log of its values damaged, and waits for ${list(servers)} to be there with what was in it: it does not end before they have had a minute`,
+    ),
     ...(recovers.size === 0 || shards.every(({ state }) => state === 'serving')
       ? []
       : [

@@ -54,7 +54,7 @@ import { probe } from './shards/probe.js';
 import { openDataPlane } from './open-data-plane.js';
 import type { ClusterStatus } from './status.js';
 import { availableTransports } from './transports.js';
-import { othersOf } from './values-aside.js';
+import { othersOf } from './values-elsewhere.js';
 import { isAllFound, isDurable, toldOf, valuesOf, type Values } from './values-log.js';
 import { PACKAGE_VERSION } from './version.js';
 import { levelLines } from './status-copies.js';

@@ -18,7 +18,8 @@ import { removeSockets, socketPaths } from './runtime-directory.js';
 import { isTraced, reportSlow } from './slow-lines.js';
 import { reportTransports } from './transport-lines.js';
 import { fabricAddresses, listenList } from './transports.js';
-import { startsWith, type Others } from './values-aside.js';
+import { startsWith } from './values-aside.js';
+import type { Others } from './values-elsewhere.js';
 import { logFailure, recover, textOf, type Values } from './values-log.js';
 
 export interface OpenDataPlaneOptions {
@@ -70,7 +71,8 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
   try {
     started = await startsOf(options, transports, workers, sockets);
   } catch (error) {
-    if (['ERR_CLOSED', 'ERR_DATA_DIR'].includes((error as { code?: string }).code ?? '')) throw error;
+    // What has nothing to do with a device.
+    if (error instanceof FarkvError || (error as { code?: unknown }).code === 'ERR_CLOSED') throw error;
     // An RDMA device that is there and does not work costs the others nothing, unless it was asked for.
     if (!transports.some(needsDevice) || !settings.transportAuto || settings.strict) throw error;
     log.warn(`${transports.filter(needsDevice).join(', ')} cannot be offered: ${describeError(error)}`);

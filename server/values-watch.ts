@@ -4,11 +4,14 @@
  */
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { literal, maybe, record, uint } from '../core/protocol/check.js';
+import { memberId, MEMBERS_MAX } from '../core/metadata/check-state.js';
+import { list, literal, maybe, record, uint } from '../core/protocol/check.js';
 import type { DataPlane } from '../native/data-plane.js';
-import { asideOf } from './values-aside.js';
 
 const SNAPSHOT = /^snapshot-\d+-[0-9a-f]+$/;
+
+/** Where a damaged log is put: beside values/, so on the same file system. */
+export const asideOf = (directory: string): string => `${directory}.damaged`;
 
 export interface ValuesStatus {
   /**
@@ -16,6 +19,8 @@ export interface ValuesStatus {
    * is served yet.
    */
   readonly recovering?: { readonly bytes: number; readonly all: number };
+  /** A damaged log is put aside when these servers are there, which have what was in it. Absent: nobody is waited for. */
+  readonly waitsFor?: readonly string[];
   /** What an earlier start found damaged is beside them (values-aside.ts). Absent: nothing is. */
   readonly aside?: true;
   /** Copies that have one; others are in the log alone. Absent: the directory cannot be read. */
@@ -28,6 +33,7 @@ export interface ValuesStatus {
 
 export const checkValuesStatus = record<ValuesStatus>({
   recovering: maybe(record<{ bytes: number; all: number }>({ bytes: uint(), all: uint() })),
+  waitsFor: maybe(list(memberId, MEMBERS_MAX)),
   aside: maybe(literal(true)),
   snapshots: maybe(uint()),
   oldestSnapshotMs: maybe(uint()),
@@ -39,6 +45,7 @@ export class ValuesWatch {
   readonly #syncMs: number;
   readonly #nowMs: () => number;
   #recovering: Pick<DataPlane, 'progress'> | undefined;
+  #waitsFor: readonly string[] = [];
 
   constructor(directory: string, nowMs: () => number = () => Date.now(), syncMs = 0) {
     this.#directory = directory;
@@ -56,6 +63,11 @@ export class ValuesWatch {
     }
   }
 
+  /** Empty: nobody is waited for any more. */
+  waitsFor(servers: readonly string[]): void {
+    this.#waitsFor = servers;
+  }
+
   async status(): Promise<ValuesStatus> {
     const progress = this.#recovering?.progress();
     const made = await this.#snapshotsMs();
@@ -65,6 +77,7 @@ export class ValuesWatch {
     );
     return {
       ...(progress === undefined || progress.all === 0 ? {} : { recovering: progress }),
+      ...(this.#waitsFor.length === 0 ? {} : { waitsFor: this.#waitsFor }),
       ...(isAside ? { aside: true } : {}),
       ...(this.#syncMs === 0 ? {} : { syncMs: this.#syncMs }),
       ...(made === undefined ? {} : { snapshots: made.length }),

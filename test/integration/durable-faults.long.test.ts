@@ -375,10 +375,13 @@ test.serial('after a loss of power a damaged log stays until the others are ther
   // Both copies of some shards are damaged: each server waits for the other.
   cluster.servers.forEach((s) => s.launch());
   await zero.ready();
-  await one.said(/damaged at \d+\. Waiting for \S*s3 to be there/);
-  await two.said(/damaged at \d+\. Waiting for \S*s2 to be there/);
+  await one.said(/damaged at \d+\. Waiting for s3 to be there/);
+  await two.said(/damaged at \d+\. Waiting for s2 to be there/);
   await statusWhen(zero.address, (s) => s.shards.some(({ state }) => state !== 'serving'));
   t.false(isAside(one) || isAside(two));
+  const waits = await farkv(['status', '--connect', zero.address]);
+  t.is(waits.code, 1);
+  t.regex(waits.stdout, /s2 found the write-ahead log of its values damaged, and waits for s3 to be there/);
 
   // One of them can be read again.
   await one.kill();

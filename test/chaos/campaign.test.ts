@@ -15,6 +15,8 @@ const round = (seed: number, kills: number, failures: readonly string[] = []): R
   indeterminate: 2,
   permittedLosses: 0,
   overtaken: 1,
+  faults: { kill: kills, [`only ${seed}`]: 1 },
+  network: seed === 1,
   failures,
   outages: { unanswered: [100 * seed], paused: [], before: [] },
 });
@@ -35,6 +37,8 @@ test('totals go on in the next process, with other faults, and each commit has i
     { kills, operations, indeterminate, overtaken, failures, rounds },
     { kills: 12, operations: 2000, indeterminate: 4, overtaken: 2, failures: 1, rounds: 2 },
   );
+  const { faults, withoutCuts } = new Campaign(directory, 'abc').totals;
+  t.deepEqual([faults, withoutCuts], [{ kill: 12, 'only 1': 1, 'only 2': 1 }, 1]);
   t.deepEqual(unanswered, { count: 2, p50Ms: 200, maxMs: 200 });
   t.is(new Campaign(directory, 'def').totals.kills, 0);
 });

@@ -12,7 +12,15 @@ import type { Report, RunOptions } from './run.js';
 /** What is kept of a run. */
 export type Round = Pick<
   Report,
-  'kills' | 'allEnded' | 'underLoad' | 'operations' | 'indeterminate' | 'permittedLosses' | 'overtaken'
+  | 'kills'
+  | 'allEnded'
+  | 'underLoad'
+  | 'operations'
+  | 'indeterminate'
+  | 'permittedLosses'
+  | 'overtaken'
+  | 'faults'
+  | 'network'
 > & {
   readonly seed: number;
   readonly replay: string;
@@ -33,6 +41,10 @@ export interface Totals {
   readonly permittedLosses: number;
   readonly overtaken: number;
   readonly failures: number;
+  /** Kind of fault -> how often it was made. */
+  readonly faults: Readonly<Record<string, number>>;
+  /** Rounds in which no host could be cut off: with TLS, or without root. */
+  readonly withoutCuts: number;
   readonly unanswered: Spread;
   readonly paused: Spread;
   readonly before: Spread;
@@ -59,6 +71,14 @@ const OF_ALL = ['kill-all', 'kill-client'] as const;
 export function campaignDirectory(env: NodeJS.ProcessEnv = process.env): string {
   const cache = env.XDG_CACHE_HOME;
   return join(cache === undefined || cache === '' ? join(homedir(), '.cache') : cache, 'farkv', 'campaign');
+}
+
+/** What is kept of a report. */
+export function roundOf(report: Report, seed: number, replay: string): Round {
+  const { kills, allEnded, underLoad, operations, indeterminate, permittedLosses, overtaken, faults, network } = report;
+  const { failures, outages = { unanswered: [], paused: [], before: [] } } = report;
+  const counts = { kills, allEnded, underLoad, operations, indeterminate, permittedLosses, overtaken };
+  return { seed, replay, ...counts, faults, network, failures, outages };
 }
 
 /** The rounds of one commit, at one level. */
@@ -103,6 +123,8 @@ export class Campaign {
       permittedLosses: sum((r) => r.permittedLosses),
       overtaken: sum((r) => r.overtaken),
       failures: sum((r) => r.failures.length),
+      faults: added(this.#rounds.map(({ faults }) => faults)),
+      withoutCuts: sum((r) => Number(!r.network)),
       unanswered: spread('unanswered'),
       paused: spread('paused'),
       before: spread('before'),
@@ -115,6 +137,11 @@ export class Campaign {
     writeFileSync(`${this.#file}.new`, `${JSON.stringify(this.#rounds, undefined, 1)}\n`);
     renameSync(`${this.#file}.new`, this.#file);
   }
+}
+
+function added(counts: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const kinds = [...new Set(counts.flatMap((one) => Object.keys(one)))].sort();
+  return Object.fromEntries(kinds.map((kind) => [kind, counts.reduce((sum, one) => sum + (one[kind] ?? 0), 0)]));
 }
 
 function readRounds(file: string): Round[] {

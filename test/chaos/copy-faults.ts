@@ -127,6 +127,8 @@ export class CopyFaults {
         return await this.#partAndEnd(fault);
       case 'kill-joiner':
         return await this.#endJoiner(fault.server, fault.forMs);
+      case 'kill-in-handover':
+        return await this.#endInHandover(fault);
       case 'kill-grower':
         return await this.#endGrower(fault.forMs);
       case 'kill-all-copies':
@@ -218,6 +220,25 @@ export class CopyFaults {
       await this.#hands.wait(5);
     }
     return true;
+  }
+
+  /** Whichever of the two is left has all of the shard: a giver stays a copy in sync. */
+  async #endInHandover({
+    shard,
+    whom,
+    afterMs,
+    forMs,
+  }: Extract<CopyFault, { kind: 'kill-in-handover' }>): Promise<boolean> {
+    const seen = await this.whole();
+    const giver = seen?.owners[shard];
+    const taker = seen?.inSync[shard]?.find((one) => one !== giver);
+    if (seen === undefined || giver === undefined || taker === undefined) return false;
+    const asked = this.#hands.ask('shard-move', { shard, to: taker });
+    await this.#hands.wait(afterMs);
+    const look = { ...seen, ended: [whom === 'giver' ? giver : taker], stopped: [], beyond: false };
+    const struck = lostWith(look).length === 0 && (await this.#strike(look, 'SIGKILL', forMs)) !== undefined;
+    await asked;
+    return struck;
   }
 
   /** Tables are filled, and the first owner whose table has another layout is killed while that goes on. */

@@ -175,6 +175,7 @@ export class Nemesis {
       case 'stop-backup-kill-owner':
       case 'cut-backup-kill-owner':
       case 'kill-joiner':
+      case 'kill-in-handover':
       case 'kill-grower':
       case 'kill-all-copies':
         return (await this.#copyFaults?.make(fault)) ?? false;
@@ -431,6 +432,8 @@ function text(fault: Fault): string {
     return `kill all servers for ${fault.forMs} ms${fault.againMs === undefined ? '' : `, and again after ${fault.againMs} ms`}`;
   if (fault.kind === 'kill-returning')
     return `kill s${fault.server + 1} for ${fault.forMs} ms, and again after ${fault.againMs} ms`;
+  if (fault.kind === 'kill-in-handover')
+    return `kill the ${fault.whom} of shard ${fault.shard} ${fault.afterMs} ms after its handover was asked for, for ${fault.forMs} ms`;
   if (fault.kind === 'kill-grower') return `kill an owner whose table grows for ${fault.forMs} ms`;
   if (fault.kind === 'kill-owner-and-leader') return `kill an owner and the leader for ${fault.forMs} ms`;
   if (

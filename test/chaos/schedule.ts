@@ -26,6 +26,14 @@ export type CopyFault =
   | { readonly kind: 'stop-backup-kill-owner'; readonly shard: number; readonly forMs: number }
   /** Killed, and again while it makes its copies. */
   | { readonly kind: 'kill-joiner'; readonly server: number; readonly forMs: number }
+  /** A shard is handed over, and so long after an operator asked for it the one or the other of the two is killed. */
+  | {
+      readonly kind: 'kill-in-handover';
+      readonly shard: number;
+      readonly whom: 'giver' | 'taker';
+      readonly afterMs: number;
+      readonly forMs: number;
+    }
   /** The owner of a shard whose table grows at that moment. */
   | { readonly kind: 'kill-grower'; readonly forMs: number }
   /** Beyond what is promised: all servers that have the shard, at once. */
@@ -112,17 +120,18 @@ const WEIGHTS = {
   'kill-client': 8,
   'pause-client': 12,
 } as const;
-/** Shards with copies do not move. */
+/** Moves of shards with copies are handovers. */
 const COPY_WEIGHTS = {
   ...WEIGHTS,
   kill: 40,
-  move: 0,
+  move: 12,
   'kill-owner-and-leader': 14,
   'kill-backup-then-owner': 10,
   'stop-backup-kill-owner': 12,
   'cut-backup-kill-owner': 16,
   'kill-joiner': 12,
   'kill-grower': 10,
+  'kill-in-handover': 16,
   'kill-all-copies': 4,
 } as const;
 /** What ends one process after the other, or none: with that nothing is lost. */
@@ -136,14 +145,9 @@ const EARLY_WEIGHTS = {
   'kill-joiner': 20,
 } as const;
 /** Nobody looks before a process is ended: any fault may meet any other. */
-const DISK_WEIGHTS = {
-  ...WEIGHTS,
-  move: 0,
-  'pause-majority': 4,
-  suspend: 3,
-  'kill-all': 120,
-  'kill-returning': 16,
-} as const;
+const DISK_WEIGHTS = { ...WEIGHTS, 'pause-majority': 4, suspend: 3, 'kill-all': 120, 'kill-returning': 16 } as const;
+/** A request that waits for its turn, and a handover. */
+const HANDOVER_MS = 60;
 /** Beyond the time that servers take to start, recover and serve again. */
 const RETURN_MS = 3000;
 /** A server that was killed or stopped is counted as away for so long after it was told to come back. */
@@ -241,6 +245,12 @@ export function drawSchedule(random: Random, options: ScheduleOptions): Planned[
     }
     if (kind === 'kill-backup-then-owner' || kind === 'stop-backup-kill-owner' || kind === 'cut-backup-kill-owner') {
       plan.push({ atMs, fault: { kind, shard: random.below(options.shards), forMs } });
+      continue;
+    }
+    if (kind === 'kill-in-handover') {
+      const whom = random.pick(['giver', 'taker'] as const);
+      const shard = random.below(options.shards);
+      plan.push({ atMs, fault: { kind, shard, whom, afterMs: random.below(HANDOVER_MS), forMs } });
       continue;
     }
     if (kind === 'kill-all-copies') {

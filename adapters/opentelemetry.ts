@@ -42,7 +42,8 @@ export function traceCalls(api: Api): () => void {
     if ('error' in message) {
       const { error } = message;
       const text = textOfError(error);
-      span.setAttribute('error.type', codeOf(error));
+      const code = codeOf(error);
+      span.setAttributes({ 'error.type': code, 'db.response.status_code': code });
       span.setStatus({ code: codes.ERROR, message: text });
     }
     span.end();
@@ -57,7 +58,7 @@ export function traceCalls(api: Api): () => void {
         'db.namespace': String(namespace),
         ...(keys === undefined ? {} : { 'db.operation.batch.size': keys }),
       };
-      spans.set(message, tracer.startSpan(`farkv ${call}`, { kind: kinds.CLIENT, attributes }));
+      spans.set(message, tracer.startSpan(`${call} ${namespace}`, { kind: kinds.CLIENT, attributes }));
     },
     /** What was answered at once has ended. */
     end(message: CallMessage): void {

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import test from 'ava';
 import { setImmediate as turn } from 'node:timers/promises';
 import { BatchLine, type Places } from './batch-line.js';
@@ -123,9 +124,13 @@ test('what no server answers ends with ERR_TIMEOUT, the rest of a batch with one
   t.is(native.outstanding.length, 10);
   native.fail(Status.timeout);
   operations.drain();
-  const { cause } = await failed;
-  const { errors, indexes } = cause as AggregateError & { indexes: number[] };
+  const error = await failed;
+  const { errors, indexes } = error.cause as AggregateError & { indexes: number[] };
   t.deepEqual(indexes, numbers(1000));
+  // An error that nobody catches fills no screen.
+  const shown = inspect(error);
+  t.regex(shown, /1000 failures \(errors, indexes\)\n +\[0\] ERR_TIMEOUT: .*\n +\[1\] .*\n +\[2\] .*\n +and 997 more/);
+  t.true(shown.split('\n').length < 30, shown);
   t.true(new Set(errors).size <= 2, 'a million errors would take gigabytes');
 });
 

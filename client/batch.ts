@@ -6,6 +6,7 @@
  * Not for: batches that a signal may end (an AbortSignal is watched for operations by themselves), nor for what waits
  * for room: those are Pending.
  */
+import { inspect } from 'node:util';
 import { CompletionField, type NativeClient } from '../native/native-client.js';
 import type { BatchLine } from './batch-line.js';
 import type { Completion } from './completion.js';
@@ -67,8 +68,23 @@ export class Failures {
     const [first] = errors;
     const { code, message: text } = asFarkvError(first, 'ERR_INTERNAL');
     const cause: BatchFailures = Object.assign(new AggregateError([]), { errors, indexes, taken });
+    Object.defineProperty(cause, inspect.custom, { value: () => summary(errors, indexes) });
     return new FarkvError(code, `${errors.length} of ${keys} keys failed; the first: ${text}`, { cause });
   }
+}
+
+const SHOWN = 3;
+
+/** As `console.log` shows it: of a thousand failures not each with its stack. */
+function summary(errors: readonly unknown[], indexes: readonly number[]): string {
+  const shown = errors.slice(0, SHOWN).map((error, i) => `\n  [${indexes[i]}] ${textOf(error)}`);
+  const more = errors.length - shown.length;
+  return `AggregateError: ${errors.length} failures (errors, indexes)${shown.join('')}${more > 0 ? `\n  and ${more} more` : ''}`;
+}
+
+function textOf(error: unknown): string {
+  const { code, message } = asFarkvError(error);
+  return `${code}: ${message}`;
 }
 
 export class Batch {

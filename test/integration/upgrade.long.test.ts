@@ -6,6 +6,7 @@ import test from 'ava';
 import { setImmediate } from 'node:timers/promises';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
 import { FORMAT_NEWEST } from '../../core/metadata/format.js';
+import type { ClusterStatus } from '../../server/status.js';
 import { Cluster, farkv, ServerProcess } from '../support/cluster.js';
 import { certainly, keysOf } from '../support/owners.js';
 import { statusOf, statusWhen, whole } from '../support/status.js';
@@ -20,16 +21,18 @@ function later(s: ServerProcess): ServerProcess {
 }
 
 /**
- * Writes and reads without end. A server that is replaced loses its memory: that is a miss, and never another value
- * than the last one.
+ * Writes and reads without end. A cache's server that is replaced loses its memory: that is a miss, and never another
+ * value than the last one. With `keeps` a miss is a failure, and so is every call that fails.
  */
 class Load {
   rounds = 0;
   hits = 0;
   readonly failed: Promise<unknown>;
+  readonly #keeps: boolean;
   #on = true;
 
-  constructor(kv: Client<BufferValue, Buffer>) {
+  constructor(kv: Client<BufferValue, Buffer>, keeps = false) {
+    this.#keeps = keeps;
     this.failed = Promise.all([0, 1, 2, 3].map((lane) => this.#lane(kv, lane))).then(
       () => undefined,
       (error: unknown) => error,
@@ -39,9 +42,11 @@ class Load {
   async #lane(kv: Client<BufferValue, Buffer>, lane: number): Promise<void> {
     for (let i = 0; this.#on; i++) {
       const key = `lane-${lane}-${i % 30}`;
-      await certainly(() => kv.put(key, `${i}`));
+      const put = (): Promise<void> => kv.put(key, `${i}`);
+      await (this.#keeps ? put() : certainly(put));
       const read = await kv.get(key);
-      if (read !== undefined && String(read) !== `${i}`) throw new Error(`${key} is ${String(read)}, not ${i}`);
+      if ((this.#keeps || read !== undefined) && String(read) !== `${i}`)
+        throw new Error(`${key} is ${String(read)}, not ${i}`);
       this.hits += read === undefined ? 0 : 1;
       this.rounds += 1;
       await setImmediate();
@@ -137,3 +142,27 @@ test.serial(
     await statusWhen(cluster.server(2).address, whole);
   },
 );
+
+test.serial('three servers with copies are upgraded under load: no call fails, and no value is lost', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: ['--lease-ms', '300'] });
+  const kv = await connect({ servers: cluster.addresses, unavailableAfterMs: 120_000, timeoutMs: 120_000 });
+  t.teardown(() => kv.close());
+  const inSync = (s: ClusterStatus): boolean =>
+    s.shards.every(({ state, copies }) => state === 'serving' && copies?.inSync === 2) &&
+    s.members.every(({ state }) => state === 'up');
+  await statusWhen(cluster.server(0).address, inSync);
+  const load = new Load(kv, true);
+  await load.goesOn(100);
+  for (const [i, old] of [...cluster.servers].entries()) {
+    await statusWhen(cluster.server((i + 1) % 3).address, inSync);
+    await old.stop();
+    const upgraded = later(old);
+    cluster.servers[i] = upgraded;
+    await upgraded.start();
+    await load.goesOn(100);
+  }
+  await statusWhen(cluster.server(0).address, (s) => s.formatVersion === LATER_FORMAT && inSync(s));
+  await load.goesOn(100);
+  t.is(await load.end(), undefined);
+  t.is(load.hits, load.rounds);
+});

@@ -13,6 +13,7 @@ const round = (seed: number, kills: number, failures: readonly string[] = []): R
   underLoad: 1,
   operations: 1000,
   indeterminate: 2,
+  indeterminateLate: 1,
   permittedLosses: 0,
   overtaken: 1,
   faults: { kill: kills, [`only ${seed}`]: 1 },

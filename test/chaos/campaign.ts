@@ -17,6 +17,7 @@ export type Round = Pick<
   | 'underLoad'
   | 'operations'
   | 'indeterminate'
+  | 'indeterminateLate'
   | 'permittedLosses'
   | 'overtaken'
   | 'faults'
@@ -37,6 +38,7 @@ export interface Totals {
   readonly underLoad: number;
   readonly operations: number;
   readonly indeterminate: number;
+  readonly indeterminateLate: number;
   /** Shards that lost all copies at once, as the run meant them to, or were overtaken. */
   readonly permittedLosses: number;
   readonly overtaken: number;
@@ -75,10 +77,10 @@ export function campaignDirectory(env: NodeJS.ProcessEnv = process.env): string 
 
 /** What is kept of a report. */
 export function roundOf(report: Report, seed: number, replay: string): Round {
-  const { kills, allEnded, underLoad, operations, indeterminate, permittedLosses, overtaken, faults, network } = report;
-  const { failures, outages = { unanswered: [], paused: [], before: [] } } = report;
-  const counts = { kills, allEnded, underLoad, operations, indeterminate, permittedLosses, overtaken };
-  return { seed, replay, ...counts, faults, network, failures, outages };
+  const { kills, allEnded, underLoad, operations, indeterminate, indeterminateLate, faults, network } = report;
+  const { permittedLosses, overtaken, failures, outages = { unanswered: [], paused: [], before: [] } } = report;
+  const counts = { kills, allEnded, underLoad, operations, indeterminate, indeterminateLate };
+  return { seed, replay, ...counts, permittedLosses, overtaken, faults, network, failures, outages };
 }
 
 /** The rounds of one commit, at one level. */
@@ -120,6 +122,7 @@ export class Campaign {
       underLoad: sum((r) => r.underLoad),
       operations: sum((r) => r.operations),
       indeterminate: sum((r) => r.indeterminate),
+      indeterminateLate: sum((r) => r.indeterminateLate),
       permittedLosses: sum((r) => r.permittedLosses),
       overtaken: sum((r) => r.overtaken),
       failures: sum((r) => r.failures.length),

@@ -61,6 +61,13 @@ export function emptyRecord(): Recorded {
   };
 }
 
+/** What ends so is said of changes that had more time than a failover takes. */
+export const LATE = ' after a second';
+const LATE_NS = 1e9;
+
+const textOf = (code: string, waitedNs: number): string =>
+  code === 'ERR_INDETERMINATE' && waitedNs >= LATE_NS ? code + LATE : code;
+
 /** Adds one client's file; `client` names it. A last line that was cut off by a kill is the answer of nothing. */
 export function addFile(record: Recorded, path: string, client: string): void {
   const add = (to: Map<string, number>, what: string, n = 1): void => void to.set(what, (to.get(what) ?? 0) + n);
@@ -108,7 +115,7 @@ export function addFile(record: Recorded, path: string, client: string): void {
         operationsOf(ask.key).push(change(ask, by(ask), line.end, outcome));
         add(
           record.counts,
-          `${ask.kind} ${typeof outcome !== 'string' ? (outcome.swapped ? 'swapped' : 'lost') : line.code === undefined ? outcome : `${outcome} ${line.code}`}`,
+          `${ask.kind} ${typeof outcome !== 'string' ? (outcome.swapped ? 'swapped' : 'lost') : line.code === undefined ? outcome : `${outcome} ${textOf(line.code, line.end - ask.call)}`}`,
         );
         break;
       }
@@ -136,7 +143,10 @@ export function addFile(record: Recorded, path: string, client: string): void {
         if (ask === undefined) throw new Error(`${path}: an answer to nothing`);
         askedOfTails.delete(line.id);
         tailOf(ask.key).push(changeOfTail(ask, by(ask), line.end, line.outcome));
-        add(record.counts, `${ask.asked.kind} ${line.code ?? 'made'}`);
+        add(
+          record.counts,
+          `${ask.asked.kind} ${line.code === undefined ? 'made' : textOf(line.code, line.end - ask.call)}`,
+        );
         break;
       }
       case 'tail-read':

@@ -22,7 +22,7 @@ import { Nemesis } from './nemesis.js';
 import { canMakeNetworks, Network } from './network.js';
 import { outagesOf, type Outages } from './outages.js';
 import { overtakenIn, type Led } from './overtaken.js';
-import type { Recorded } from './recorded.js';
+import { LATE, type Recorded } from './recorded.js';
 import { drawSchedule, type Fault } from './schedule.js';
 import { COUNTED_CLIENTS } from './tails.js';
 
@@ -96,6 +96,8 @@ export interface Report {
   readonly underLoad: number;
   /** Changes of which clients were not told whether they took effect, though they lived on. */
   readonly indeterminate: number;
+  /** Those of them whose time-out was longer than a failover: a second or more. */
+  readonly indeterminateLate: number;
   /** Of shards with copies. */
   readonly outages?: Outages;
   /** Reads of a recorded history that were replaced by an older value, all of which must be refused. */
@@ -239,6 +241,8 @@ export async function run(options: RunOptions): Promise<Report> {
   const operations = operationsOf(record);
   if (operations < options.operationsMin)
     failures.push(`only ${operations} operations, fewer than ${options.operationsMin}`);
+  const counted = (text: string): number =>
+    [...record.counts].reduce((sum, [what, n]) => sum + (what.includes(text) ? n : 0), 0);
   const kills = killsIn(faults);
   const ends = allEnded(faults);
   const loaded = underLoad(ends, record).length;
@@ -264,7 +268,8 @@ export async function run(options: RunOptions): Promise<Report> {
     allEnded: ends.length,
     underLoad: loaded,
     overtaken: overtakenIn(faults, led).length,
-    indeterminate: [...record.counts].reduce((sum, [what, n]) => sum + (what.includes('ERR_INDETERMINATE') ? n : 0), 0),
+    indeterminate: counted('ERR_INDETERMINATE'),
+    indeterminateLate: counted(`ERR_INDETERMINATE${LATE}`),
     ...(replicas === undefined ? {} : { outages: outagesOf(record, faults) }),
     ...verdicts,
     failures,

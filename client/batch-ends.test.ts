@@ -75,6 +75,17 @@ test('an item that throws when it is read is a failure, and the others are put',
   }
 });
 
+test('items as a Map has them are refused with what is wanted', async (t) => {
+  const { kv, settle } = setup({ direct: false });
+  const pairs = new Map([['key', 'value']]) as unknown as { key: string; value: string }[];
+  const failed = t.throwsAsync(kv.putMany(pairs), {
+    code: 'ERR_ARGUMENT',
+    message: '1 of 1 keys failed; the first: an item of putMany is { key, value }, and this one is an array',
+  });
+  await settle();
+  await failed;
+});
+
 test('an item that throws behind another batch does not keep later batches waiting', async (t) => {
   const { native, kv, finish } = crowded();
   const failed = t.throwsAsync(kv.putMany([bad, { key: 'good', value: 'x' }]), { message: /1 of 2 keys failed/ });

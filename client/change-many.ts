@@ -7,7 +7,7 @@ import { checkItems, checkKeys, type ReadOptions, type WriteOptions } from './ar
 import { Failures } from './batch.js';
 import type { Piece, Pieces } from './batch-changes.js';
 import { encodeWith, type Codec } from './codec.js';
-import { argumentError } from './errors.js';
+import { argumentError, type FarkvError } from './errors.js';
 import type { Limits } from './operations.js';
 import type { Key } from './pending.js';
 import type { Turn } from './turn.js';
@@ -77,15 +77,16 @@ class PutPieces<In> implements Pieces {
     const places: number[] = [];
     let bytes = 0;
     let i = 0;
-    for (const { key, value } of items) {
+    for (const item of items) {
       try {
+        const { key, value } = item;
         const encoded = encodeWith(this.#ways.codec, value);
         values.push(encoded);
         keys.push(key);
         places.push(first + i);
         bytes += encoded.length;
       } catch (error) {
-        this.failures.add(first + i, error);
+        this.failures.add(first + i, Array.isArray(item) ? asPair(error) : error);
       }
       i++;
       // The first piece is whole: its bytes are the caller's.
@@ -143,6 +144,10 @@ class PutPieces<In> implements Pieces {
     );
   }
 }
+
+/** As a Map has its entries. */
+const asPair = (cause: unknown): FarkvError =>
+  argumentError('an item of putMany is { key, value }, and this one is an array', cause);
 
 /** All of them begin at once; what fails is noted under its number, also what throws before it has begun. */
 function each<T>(

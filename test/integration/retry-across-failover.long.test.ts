@@ -5,9 +5,9 @@
  */
 import test from 'ava';
 import { readFileSync } from 'node:fs';
-import { connect, type BufferValue, type Client } from '../../client/index.js';
 import { Cluster } from '../support/cluster.js';
 import { ADVERTISED, Middle } from '../support/middle.js';
+import { patientClient } from '../support/patient-client.js';
 import { statusWhen } from '../support/status.js';
 import { TLS_OPTIONS, tlsFile, tlsTrust } from '../support/tls-files.js';
 
@@ -24,20 +24,10 @@ for (const tls of [false, true])
     });
     const access = tls ? { ca: readFileSync(tlsFile('ca.pem')) } : {};
     const middles = await Promise.all(cluster.servers.map((server) => Middle.before(t, server)));
-    const connected = async (transport: 'shm' | 'tcp'): Promise<Client<BufferValue, Buffer>> => {
-      const kv = await connect({
-        servers: cluster.addresses,
-        transport,
-        strict: true,
-        unavailableAfterMs: Infinity,
-        timeoutMs: 600_000,
-        ...(tls ? { tls: tlsTrust() } : {}),
-      });
-      t.teardown(() => kv.close());
-      return kv;
-    };
+    const trust = tls ? { tls: tlsTrust() } : {};
     // One that is cut off, and one that sees and changes the same by another way.
-    const [cut, direct] = [await connected('tcp'), await connected('shm')];
+    const cut = await patientClient(t, cluster, 'tcp', trust);
+    const direct = await patientClient(t, cluster, 'shm', trust);
     const shard = cut.shardOf('counter');
     const key = (name: string): string => {
       for (let i = 0; ; i++) if (cut.shardOf(`${name}-${i}`) === shard) return `${name}-${i}`;

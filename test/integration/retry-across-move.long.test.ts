@@ -4,24 +4,11 @@
  * whatever its client is told; and what was changed since stays.
  */
 import test, { type ExecutionContext } from 'ava';
-import { connect, FarkvError, type BufferValue, type Client } from '../../client/index.js';
+import { FarkvError } from '../../client/index.js';
 import { Cluster, farkv } from '../support/cluster.js';
 import { ADVERTISED, Middle } from '../support/middle.js';
+import { patientClient } from '../support/patient-client.js';
 import { statusOf } from '../support/status.js';
-
-type Kv = Client<BufferValue, Buffer>;
-
-async function connected(t: ExecutionContext, cluster: Cluster, transport: 'shm' | 'tcp'): Promise<Kv> {
-  const kv = await connect({
-    servers: cluster.addresses,
-    transport,
-    strict: true,
-    unavailableAfterMs: Infinity,
-    timeoutMs: 600_000,
-  });
-  t.teardown(() => kv.close());
-  return kv;
-}
 
 /** How a change ended: what it said, or the code of its error. */
 function ended(change: Promise<unknown>): Promise<unknown> {
@@ -65,7 +52,7 @@ for (const back of [false, true]) {
       });
       const middles = [await Middle.before(t, cluster.server(0)), await Middle.before(t, cluster.server(1))] as const;
       // One that is cut off, and one that sees and changes the same by another way.
-      const [cut, direct] = [await connected(t, cluster, 'tcp'), await connected(t, cluster, 'shm')];
+      const [cut, direct] = [await patientClient(t, cluster, 'tcp'), await patientClient(t, cluster, 'shm')];
       const shard = cut.shardOf('put');
       const from = cluster.servers.findIndex((s) => s.readyLine?.shards.includes(shard));
       const to = 1 - from;
@@ -116,7 +103,7 @@ test.serial(
       args: ['--lease-ms', '300', '--transport', 'shm,tcp', ...ADVERTISED],
     });
     const middle = [await Middle.before(t, cluster.server(0)), await Middle.before(t, cluster.server(1))] as const;
-    const [cut, direct] = [await connected(t, cluster, 'tcp'), await connected(t, cluster, 'shm')];
+    const [cut, direct] = [await patientClient(t, cluster, 'tcp'), await patientClient(t, cluster, 'shm')];
     const from = cluster.servers.findIndex((s) => s.readyLine?.shards.includes(cut.shardOf('swap')));
     await direct.put('swap', 'before');
     const { version } = (await cut.getEntry('swap'))!;

@@ -50,10 +50,11 @@ export async function startsWith<T extends Opened>(
   }
   if (!existsSync(aside)) return opened;
   // The run that put it aside may have ended before it joined: others may be gone since.
+  const message = `what was there is put aside as ${aside}, since its log was damaged`;
   try {
-    const why = await elsewhere(values, server, opened.found, `a damaged log is put aside as ${aside}`);
+    const why = await elsewhere(values, server, opened.found, message);
     if (why === undefined) return opened;
-    throw refusal(directory, `a damaged log is put aside as ${aside}`, why, undefined);
+    throw refusal(directory, message, why, undefined, aside);
   } catch (error) {
     await opened.plane.close();
     throw error;
@@ -73,7 +74,6 @@ async function putAside(values: Those, server: StartingServer, message: string):
     renameSync(directory, aside);
     makeDirectory(directory); // which syncs both names
   } catch (error) {
-    if (!existsSync(directory) && existsSync(aside)) renameSync(aside, directory);
     return `It cannot be put aside: ${describeError(error)}.`;
   }
   server.log.error(
@@ -100,11 +100,12 @@ async function elsewhere(
   }
 }
 
-function refusal(directory: string, message: string, why: string, cause: unknown): FarkvError {
+/** `left`: without what an operator goes on. */
+function refusal(directory: string, message: string, why: string, cause: unknown, left = directory): FarkvError {
   const text = why === '' ? '' : `${why} `;
   return new FarkvError(
     'ERR_DATA_DIR',
-    `${directory}: ${message}. ${text}Put back what this server wrote there. Or, to go on without it, move ${directory} away and start this server again: its copies are made anew of other servers', and shards without another copy wait for farkv shard reset`,
+    `${directory}: ${message}. ${text}Put back what this server wrote there. Or, to go on without it, move ${left} away and start this server again: its copies are made anew of other servers', and shards without another copy wait for farkv shard reset`,
     { cause },
   );
 }

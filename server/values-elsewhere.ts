@@ -112,10 +112,12 @@ export async function untilElsewhere(
 ): Promise<string | undefined> {
   let told = '';
   for (let untilMs = others.nowMs() + WAIT_MS; ;) {
+    const wanted = lackingOf(others.known(), id, new Set(), found);
+    if (wanted.alone.length + wanted.unconfirmed.length === 0) return undefined;
     // Before the metadata is looked at: who joined without its copies before it answered is known to have.
     const presence = new Map<string, Presence>();
     const ask = async (server: string): Promise<unknown> => presence.set(server, await others.ask(server));
-    await Promise.all([...others.known().members.keys()].filter((server) => server !== id).map(ask));
+    await Promise.all(wanted.servers.map(ask));
     const there = new Set([...presence].flatMap(([server, is]) => (is === 'there' ? [server] : [])));
     const { alone, unconfirmed, servers } = lackingOf(await others.current(), id, there, found);
     if (alone.length > 0) return `No other server has all of ${shards(alone)}.`;

@@ -19,6 +19,8 @@ for part in "$file" build/Release/farkv.node; do
   [ "$(printf '%s\n' "$(newest "$part")" 2.28 | sort -V | tail -1)" = 2.28 ] || fail "$part needs glibc $(newest "$part"), newer than 2.28"
 done
 say 'the file and its addon need glibc 2.28 or older'
+started=$(node scripts/check-start.mjs "$file") || fail "it starts too slowly: $started"
+say "$started"
 
 make_debian libstdc++6
 mount_own

@@ -28,20 +28,37 @@ run() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "${variables[@]}" chroot --use
 say "$(du -sh --exclude=proc --exclude=dev "$root" | cut -f1), farkv $(run "${entry[@]}" --version), as $user"
 run "${entry[@]}" "${arguments[@]}" 2> "$top/refused" && fail 'a server without secrets listens beyond loopback'
 grep -q -- --insecure "$top/refused" || { cat "$top/refused"; fail 'what it says without secrets'; }
-variables+=(FARKV_INSECURE=true)
+start() {
+  # Not by run, which would be a shell between: the signal is for the server.
+  env -i "${variables[@]}" "$@" /usr/sbin/chroot --userspec="$user" "$root" "${entry[@]}" "${arguments[@]}" > "$top/log" 2>&1 & server=$!
+  until grep -q ' is ready: ' "$top/log"; do
+    kill -0 $server 2> /dev/null || { cat "$top/log"; fail 'the server has ended'; }
+    sleep 0.2
+  done
+}
+stop() {
+  kill $server
+  wait $server || { cat "$top/log"; fail "the server ended with $?"; }
+}
 run "${health[@]}" 2> /dev/null && fail 'healthy without a server'
-# Not by the function, which would be a shell between: the signal is for the server.
-env -i "${variables[@]}" /usr/sbin/chroot --userspec="$user" "$root" "${entry[@]}" "${arguments[@]}" > "$top/log" 2>&1 & server=$!
-until grep -q ' is ready: ' "$top/log"; do
-  kill -0 $server 2> /dev/null || { cat "$top/log"; fail 'the server has ended'; }
-  sleep 0.2
-done
+start FARKV_INSECURE=true
 run "${health[@]}" > /dev/null || fail 'the health check'
 run /usr/bin/farkv ready > /dev/null || fail 'farkv ready'
 run /usr/bin/farkv put --connect "127.0.0.1:$port" greeting hello > /dev/null
 [ "$(run /usr/bin/farkv get --connect "127.0.0.1:$port" greeting)" = hello ] || fail 'put and get'
 say "transports: $(sed -n 's/.*; data \(.*\); [0-9]* shards.*/\1/p' "$top/log")"
 run /usr/bin/farkv doctor | sed -n 's/^.*[Ll]ibraries.*$/check-image: doctor: &/p' || true
-kill $server
-wait $server || { cat "$top/log"; fail "the server ended with $?"; }
+stop
 say 'a server ran without root and shell, was healthy, and ended with 0 at SIGTERM'
+
+# With secrets, as docs/install.md has it for docker.
+rm -rf "$root"/var/lib/farkv/*
+install -d -o 7400 -g 7400 -m 700 "$root/secrets"
+run "${entry[@]}" secrets init /secrets --server s1 > /dev/null || fail 'secrets init'
+start FARKV_SECRETS=/secrets FARKV_ID=s1 FARKV_ADVERTISE=127.0.0.1
+env -i "${variables[@]}" FARKV_SECRETS=/secrets /usr/sbin/chroot --userspec="$user" "$root" "${health[@]}" > /dev/null || fail 'the health check with secrets'
+run /usr/bin/farkv put --secrets /secrets --connect "127.0.0.1:$port" greeting hello > /dev/null || fail 'put with secrets'
+[ "$(run /usr/bin/farkv get --secrets /secrets --connect "127.0.0.1:$port" greeting)" = hello ] || fail 'get with secrets'
+run /usr/bin/farkv get --connect "127.0.0.1:$port" greeting 2> /dev/null && fail 'get without secrets'
+stop
+say 'so did one with secrets that it made itself'

@@ -23,12 +23,33 @@ tarball=$dir/$(tail -1 "$dir/pack.log")
 # What it is made of is told with it.
 tar tzf "$tarball" > "$dir/files"
 grep -qx package/sbom.cdx.json "$dir/files"
+# Each for whom it says, by its ELF header and its C library.
+cat > "$dir/addons.mjs" <<'JS'
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+const [root, ...wanted] = process.argv.slice(2);
+const machines = { x64: 'X86-64', arm64: 'AArch64' };
+const libraries = { glibc: 'libc.so.6', musl: 'libc.so' };
+const names = readdirSync(root, { recursive: true }).filter((path) => path.endsWith('.node')).sort();
+const has = names.map((path) => /^linux-(\w+)\/farkv\.napi\.(\w+)\.node$/.exec(path)?.slice(1).join(' ') ?? path);
+if (has.join() !== wanted.sort().join()) throw new Error(`addons for ${has.join(', ')} instead of ${wanted.join(', ')}`);
+for (const [i, path] of names.entries()) {
+  const [arch, library] = has[i].split(' ');
+  const { stdout } = spawnSync('readelf', ['--wide', '--file-header', '--dynamic', join(root, path)], { encoding: 'utf8' });
+  if (!stdout.includes(machines[arch]) || !stdout.includes(`[${libraries[library]}]`)) throw new Error(`${path} is for another:\n${stdout}`);
+}
+console.log(`addons for ${has.join(', ')}`);
+JS
 # npm would compile at each installation what has such a file in its root.
 if grep -E '^package/[^/]*\.gyp$' "$dir/files"; then echo 'a file of gyp in the root'; exit 1; fi
 # Maps of sources that are not in it would lead nowhere, and so would links of its documents.
 if grep '\.map$' "$dir/files"; then echo 'source maps without sources'; exit 1; fi
 mkdir "$dir/unpacked"
 tar xzf "$tarball" -C "$dir/unpacked"
+wanted=("$(node -p process.arch) glibc")
+[ "${1:-}" != --all ] || wanted=('x64 glibc' 'x64 musl' 'arm64 glibc' 'arm64 musl')
+node "$dir/addons.mjs" "$dir/unpacked/package/prebuilds" "${wanted[@]}"
 cat > "$dir/links.mjs" <<'JS'
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -11,6 +11,7 @@
 //   known     what an open seed finds: then a failure is expected
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { missingFor, TARGETS } from '../addons.mjs';
 import { debian, fuzzer, namespaces, rdmaHeaders, rootOnDebian, tool } from './needs.mjs';
 import { randomAvaFiles, randomPrograms } from './random-tests.mjs';
 
@@ -33,6 +34,11 @@ function virtualMachine() {
   const script = readFileSync(join(root, 'test/rdma/vm/prepare.sh'), 'utf8');
   return debian(...(/^packages=\(([^)]*)\)/m.exec(script)?.[1].split(/\s+/) ?? []))();
 }
+/** What the addon for a target is compiled with. */
+const addonFor = (target) => () => {
+  const text = missingFor(target);
+  return text === undefined ? undefined : { text };
+};
 const inDebianRoot = [rootOnDebian, namespaces, tool('mmdebstrap'), rdmaHeaders];
 
 /** Steps of each simulated history; those of copies are the most work. */
@@ -153,6 +159,7 @@ export const PARTS = {
           rdmaHeaders,
           tool('qemu-aarch64', 'qemu-user libstdc++6-arm64-cross'),
           tool('aarch64-linux-gnu-gcc', 'gcc-aarch64-linux-gnu libc6-dev-arm64-cross'),
+          ...TARGETS.map(addonFor),
         ],
         leftOut: /^left out: (arm64.*)$/m,
       },

@@ -50,6 +50,12 @@ wire() {
   [ "$1" = rxe ] || first=3
   bash test/rdma/vm/two-ends.sh "$1" $first && FARKV_RDMA_WIRE=$first node dist/test/rdma/suite/faults-main.js
 }
+# What the documents show is what is printed.
+doctor() {
+  sed -n '/^## What `farkv doctor` prints/,/^On a host/p' docs/rdma.md | sed -n '/^```$/,/^```$/{/^```$/!p}' > /tmp/documented
+  node dist/server/cli/main.js doctor | diff -u /tmp/documented -
+}
+routes() { env -u FARKV_RDMA_DEVICE node dist/test/rdma/suite/routes-main.js; }
 removal() { node dist/test/rdma/suite/removal-main.js "${1}0"; }
 
 # Queue pairs, memory regions and the rest that no process holds any more; soft-RoCE keeps one of each kind for its own.
@@ -59,7 +65,9 @@ resources() { { rdma resource show rxe0; rdma resource show siw0; } | sed 's/^[0
 before=$(resources)
 kills=${1:-}
 if [ -z "$kills" ]; then
+  part 'farkv doctor prints what docs/rdma.md shows' doctor
   part 'fabric contract' both contract
+  part 'addresses and devices' routes
   part 'servers and SDK: workloads and deaths' both together
   for kind in rxe siw; do
     part "servers and SDK over $kind: costs and times" alone $kind

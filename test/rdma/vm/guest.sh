@@ -1,5 +1,5 @@
 # guest.sh: inside the guest, as root: RDMA devices, then the command, then power off. Sourced settings: /run/vm/settings.
-#   rxe0  soft-RoCE  10.9.0.1, fd00:9::1 on dummy0        siw0  soft-iWARP  10.8.0.1 on dummy1
+#   rxe0  soft-RoCE  10.9.0.1, 10.9.0.2, fd00:9::1 on dummy0        siw0  soft-iWARP  10.8.0.1 on dummy1
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 . /run/vm/settings
 mount -o bind "$modules" /lib/modules
@@ -11,6 +11,7 @@ if [ "$devices" = std ]; then
   ip link add dummy0 type dummy 2>/dev/null
   ip link set dummy0 address 02:00:00:00:00:01 mtu 4200 up
   ip addr add 10.9.0.1/24 dev dummy0
+  ip addr add 10.9.0.2/24 dev dummy0
   ip addr add fd00:9::1/64 dev dummy0 nodad
   rdma link add rxe0 type rxe netdev dummy0
   # siw on lo cannot be reached by rdma_cm (ENODEV in 6.1): a second dummy.

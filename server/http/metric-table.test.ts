@@ -48,6 +48,25 @@ test('the dashboard asks for metrics that there are', (t) => {
   }
 });
 
+interface RuleTest {
+  readonly input_series: readonly { readonly series: string }[];
+  readonly alert_rule_test: readonly { readonly alertname: string; readonly exp_alerts?: readonly unknown[] }[];
+}
+
+test('each alert fires in a test of the rules, on metrics that there are', (t) => {
+  const { groups } = parse(read('docs/dashboards/alerts.yml')) as {
+    readonly groups: readonly { readonly rules: readonly Rule[] }[];
+  };
+  const { tests } = parse(read('test/fixtures/alerts.yml')) as { readonly tests: readonly RuleTest[] };
+  const fires = tests
+    .flatMap((one) => one.alert_rule_test)
+    .filter(({ exp_alerts: alerts = [] }) => alerts.length > 0)
+    .map(({ alertname }) => alertname);
+  t.deepEqual([...new Set(fires)].sort(), groups.flatMap(({ rules }) => rules.map(({ alert }) => alert)).sort());
+  for (const { series } of tests.flatMap((one) => one.input_series))
+    for (const name of namesIn(series)) t.true(NAMES.includes(name), series);
+});
+
 test('alert rules ask for metrics that there are, and name commands with their actions', async (t) => {
   const { groups } = parse(read('docs/dashboards/alerts.yml')) as {
     readonly groups: readonly { readonly rules: readonly Rule[] }[];

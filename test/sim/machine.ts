@@ -4,7 +4,7 @@
  * the same order.
  */
 import type { Random } from '../support/random.js';
-import type { Mistake } from './owners.js';
+import type { Mistake } from './mistakes.js';
 
 export interface Machine {
   apply(index: number, data: Uint8Array): void;

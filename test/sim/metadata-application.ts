@@ -9,7 +9,7 @@ import { MetadataMachine } from '../../core/metadata/machine.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import type { Random } from '../support/random.js';
 import { NUMBER_BYTES, type Application, type Machine } from './machine.js';
-import type { Mistake } from './owners.js';
+import type { Mistake } from './mistakes.js';
 
 const SHARDS = 8;
 const SERVERS = ['s1', 's2', 's3', 's4'];

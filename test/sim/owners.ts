@@ -23,27 +23,11 @@ import type { Life, Note, OwnerCounters, OwnerMessage } from './owner-life.js';
 import { setUp, unrest } from './owner-plans.js';
 import type { Machine } from './machine.js';
 import { MetadataModel } from './metadata-application.js';
+import { UNFAIR, type Mistake } from './mistakes.js';
 import { CopyTables } from './copy-tables.js';
 import { OwnerCopies, type Copied } from './owner-copies.js';
 import { Plane } from './plane.js';
 import type { World } from './world.js';
-
-/** Mechanisms that can be left out, to see that the check finds it. */
-export const MISTAKES = [
-  'new leaders do not wait',
-  'grants go on while shards are taken',
-  'leases count from the answer',
-  'owners do not read the log first',
-  'any leader is believed',
-  'leaders call owners dead by the clock alone',
-  'leaders count the time in which they stood still',
-] as const;
-export type Mistake = (typeof MISTAKES)[number];
-/** The others break what clients rely on, and are to be found by that. */
-const UNFAIR: readonly Mistake[] = [
-  'leaders call owners dead by the clock alone',
-  'leaders count the time in which they stood still',
-];
 
 const SHARDS = 6;
 const TERMS: LeaseTerms = { leaseMs: 200, driftPpm: 20_000 };

@@ -2,7 +2,7 @@
 import test from 'ava';
 import { COPY_MISTAKES, type CopyMistake } from './copies/server.js';
 import { histories } from './histories.js';
-import { MISTAKES, type Mistake } from './owners.js';
+import { MISTAKES, type Mistake } from './mistakes.js';
 import { finds, findsCopy } from './simulate.js';
 
 for (const [first, last] of [

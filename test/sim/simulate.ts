@@ -6,7 +6,7 @@ import { newCounters, type Counters } from './counters.js';
 import { hashChain, type Application } from './machine.js';
 import { metadataApplication, ownersApplication, replicasApplication } from './metadata-application.js';
 import type { OwnerCounters } from './owner-life.js';
-import type { Mistake } from './owners.js';
+import type { Mistake } from './mistakes.js';
 import { Trace } from './trace.js';
 import { World } from './world.js';
 

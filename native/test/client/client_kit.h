@@ -3,7 +3,7 @@
 #ifndef FARKV_TEST_CLIENT_KIT_H
 #define FARKV_TEST_CLIENT_KIT_H
 #include "../../client/lookup/lookup.h"
-#include "../dataplane/dataplane_rig.h"
+#include "../dataplane/raw_client.h"
 
 typedef struct kit {
     rig *r;

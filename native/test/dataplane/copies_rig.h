@@ -6,6 +6,7 @@
 #include "../../dataplane/feed.h"
 #include "../../dataplane/uplink.h"
 #include "../../dataplane/replicate.h"
+#include "raw_client.h"
 #include "worker_visit.h"
 
 /* A lease ends when the test says so: it is longer than any test. */

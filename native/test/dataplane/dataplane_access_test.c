@@ -1,7 +1,7 @@
 /* dataplane_access_test.c: who comes in, and for how long. What was heard on the wire opens nothing, and nobody acts in
  * another client's name. */
 #include <dirent.h>
-#include "dataplane_rig.h"
+#include "raw_client.h"
 #include "../../dataplane/challenge.h"
 
 static fab_provider provider;

@@ -2,7 +2,7 @@
  * TOUCH. What a retry is answered is here; what it is answered by the next owner is in dataplane_derive_copies_test.c. */
 #include "../../base/integer.h"
 #include "../../dataplane/derive.h"
-#include "dataplane_rig.h"
+#include "raw_client.h"
 #include "large_values.h"
 #include "worker_visit.h"
 

@@ -3,7 +3,7 @@
 #include "../../dataplane/derive.h"
 #include "../../dataplane/worker.h"
 #include "../fields_text.h"
-#include "dataplane_rig.h"
+#include "raw_client.h"
 
 enum { HOUR = 3600000, LENGTH = 4000 };
 

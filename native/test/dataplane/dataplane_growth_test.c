@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include "dataplane_rig.h"
+#include "raw_client.h"
 #include "../../dataplane/memory.h"
 
 #ifndef MADV_COLLAPSE

@@ -2,7 +2,7 @@
  * rests when nobody asks anything. */
 #include <dirent.h>
 #include "../../table/layout.h"
-#include "dataplane_rig.h"
+#include "raw_client.h"
 
 static fab_provider provider;
 static rig r;

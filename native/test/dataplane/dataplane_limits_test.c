@@ -1,6 +1,6 @@
 /* dataplane_limits_test.c: what one client can do to the others and to the owner has bounds: connections that end while
  * their replies wait, replies that must come to an end, memory and time that are shared. */
-#include "dataplane_rig.h"
+#include "raw_client.h"
 
 static fab_provider provider;
 static rig r;

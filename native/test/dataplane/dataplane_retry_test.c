@@ -1,6 +1,7 @@
 /* dataplane_retry_test.c: a change has at most one effect and is not reported wrongly, however late, twice or out of
  * order it comes: the owner's grant runs out under it, copies of it meet, its client gives up on it. */
 #include <semaphore.h>
+#include "raw_client.h"
 #include "worker_visit.h"
 
 enum { LARGE = 1 << 20, MEMORY = 16 << 20 };

@@ -1,6 +1,6 @@
 /* dataplane_scan_test.c: SCAN and TALLY walk all shards of a real data plane, over each provider: what they list and
  * count, with values, prefixes and namespaces. Scans of a table that grows are in table_growth_test.c. */
-#include "dataplane_rig.h"
+#include "raw_client.h"
 
 static fab_provider provider;
 static rig r;

@@ -1,5 +1,5 @@
 /* dataplane_shard_test.c: shards are opened, served, leased and closed; their layout is what readers are told. */
-#include "dataplane_rig.h"
+#include "raw_client.h"
 
 static fab_provider provider;
 static rig r;

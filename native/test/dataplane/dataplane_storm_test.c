@@ -5,7 +5,7 @@
  * An increment is: read the counter, compare-and-swap it to one more. When the connection breaks before the answer, the
  * same change is sent again over a new connection, as a retry. */
 #include "../../wire/fields.h"
-#include "dataplane_rig.h"
+#include "raw_client.h"
 
 enum { CLIENTS = 3, KEYS = 4, ROUNDS = 150 };
 static fab_provider provider;

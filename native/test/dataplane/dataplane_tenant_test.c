@@ -2,7 +2,7 @@
  * by a request of any kind nor by a READ with the right rkey. Domain 0 has shards 0 and 1 here, domain 1 has shards 2
  * and 3. */
 #include "../../wire/fields.h"
-#include "dataplane_rig.h"
+#include "raw_client.h"
 
 enum { OF_EACH = RIG_SHARDS / 2 };
 static const dataplane_tenant TENANT[2] = { { .shards = OF_EACH }, { .shards = OF_EACH } };

@@ -2,7 +2,7 @@
  * limits. Shards, leases and layouts are in dataplane_shard_test.c, scans in dataplane_scan_test.c, large values in
  * dataplane_transfer_test.c, lifecycles and hostile clients in dataplane_life_test.c. */
 #include "../../wire/fields.h"
-#include "dataplane_rig.h"
+#include "raw_client.h"
 
 static fab_provider provider;
 static rig r;

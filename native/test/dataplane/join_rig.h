@@ -4,6 +4,7 @@
 #define FARKV_TEST_JOIN_RIG_H
 #include "../../client/copy.h"
 #include "../../dataplane/replica.h"
+#include "raw_client.h"
 #include "worker_visit.h"
 
 enum { NODES = 6, EVENTS = 64, JOIN_MEMORY = 16 << 20, SMALL_MEMORY = 8 << 20, LEASE_MS = 300 };

@@ -1,7 +1,7 @@
 /* large_values.h: large values in the memory of a test's client, and PUTs by rendezvous. */
 #ifndef FARKV_TEST_LARGE_VALUES_H
 #define FARKV_TEST_LARGE_VALUES_H
-#include "dataplane_rig.h"
+#include "raw_client.h"
 
 typedef struct memory {
     fkv_region region;

@@ -97,6 +97,11 @@ static inline bool is_alive(const world *x, uint32_t id) {
     return x->server[server_of(id)].alive && id_of(x, server_of(id)) == id;
 }
 
+/* A state as bytes, one for each of its words. */
+enum { WORLD_BYTES = sizeof(world) / 4 };
+void world_pack(const world *x, uint8_t *out);
+void world_unpack(const uint8_t *in, world *x);
+
 /* Hands a state on, after what must always hold was looked at. `number` is printed behind it. */
 void world_reach(const machine *m, const world *x, int who, const char *what, uint32_t number);
 void world_wrong(const machine *m, int who, const char *what, uint32_t number);

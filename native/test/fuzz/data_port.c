@@ -7,7 +7,7 @@
  */
 #include <sched.h>
 #include "../../wire/fields.h"
-#include "../dataplane/dataplane_rig.h"
+#include "../dataplane/raw_client.h"
 #include "fuzz.h"
 
 enum {

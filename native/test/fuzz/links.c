@@ -13,7 +13,7 @@
 #include "../../dataplane/loop.h"
 #include "../../dataplane/replicate.h"
 #include "../../dataplane/uplink.h"
-#include "../dataplane/dataplane_rig.h"
+#include "../dataplane/raw_client.h"
 #include "fuzz.h"
 
 enum { LARGE = 40000, MEMORY = 1 << 16 };

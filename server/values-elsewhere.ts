@@ -112,6 +112,7 @@ export async function untilElsewhere(
 ): Promise<string | undefined> {
   let told = '';
   for (let untilMs = others.nowMs() + WAIT_MS; ;) {
+    // What is known was current when this start began, and a copy is made of no server that has not joined.
     const wanted = lackingOf(others.known(), id, new Set(), found);
     if (wanted.alone.length + wanted.unconfirmed.length === 0) return undefined;
     // Before the metadata is looked at: who joined without its copies before it answered is known to have.

@@ -14,7 +14,7 @@ const KEYS = 64;
 const dataAddresses = (server: ServerProcess): string[] => (server.readyLine?.fabric ?? []).map((at) => at.address);
 
 const eachAddress = (device: string): Part => [
-  `${device}: a server that listens at an address is reached there, by the GID that the doctor names for it`,
+  `${device}: a server that listens at an address is reached there, and farkv doctor names its GID`,
   async ({ cluster: start, client: connectTo }) => {
     const of = found.filter((a) => a.device === device);
     const doctor = await farkv(['doctor']);

@@ -25,9 +25,9 @@ void copy_turn(shard_copy *c, uint64_t most_ns) {
     int n = session_poll(c->s);
     session_tick(c->s);
     if (n) return;
-    fab_cq *cq[FAB_PROVIDER_COUNT];
-    struct pollfd f[FAB_PROVIDER_COUNT + 1];
-    int queues = session_queues(c->s, cq, FAB_PROVIDER_COUNT);
+    fab_cq *cq[SESSION_PLACES];
+    struct pollfd f[SESSION_PLACES + 1];
+    int queues = session_queues(c->s, cq, SESSION_PLACES);
     for (int i = 0; i < queues; i++) {
         if (fab_arm(cq[i]) != 0) return;
         f[i] = (struct pollfd){ .fd = fab_fd(cq[i]), .events = POLLIN };

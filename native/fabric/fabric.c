@@ -65,6 +65,7 @@ const char *fab_wc_status_name(fab_wc_status s) {
         [FAB_FATAL_ERR] = "FATAL_ERR",
         [FAB_GENERAL_ERR] = "GENERAL_ERR",
         [FAB_AUTH_ERR] = "AUTH_ERR",
+        [FAB_OTHER_DEVICE_ERR] = "OTHER_DEVICE_ERR",
     };
     static_assert(sizeof names / sizeof names[0] == FAB_WC_STATUS_COUNT, "every status has a name");
     return (unsigned)s < FAB_WC_STATUS_COUNT ? names[s] : "UNKNOWN";

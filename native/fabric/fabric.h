@@ -70,6 +70,9 @@ typedef struct fab_rdma_address {
 enum { FAB_RDMA_ADDRESSES_MAX = 64 };
 int fab_rdma_addresses(fab_rdma_address *out, int max);
 
+/* How many RDMA devices connections from here may be routed over; 0: none, or FARKV_RDMA_DEVICE names the one. */
+uint32_t fab_rdma_routes(void);
+
 /* The RDMA devices of this host, each opened for a moment; returns how many. None where there is no library. */
 typedef struct fab_rdma_device {
     char name[64];
@@ -94,7 +97,8 @@ typedef enum fab_wc_status {
     FAB_RESP_TIMEOUT_ERR,  /* no response within op_timeout_ms */
     FAB_FATAL_ERR,         /* device or port lost */
     FAB_GENERAL_ERR,
-    FAB_AUTH_ERR, /* the peer does not take the key that fab_connect_as showed */
+    FAB_AUTH_ERR,         /* the peer does not take the key that fab_connect_as showed */
+    FAB_OTHER_DEVICE_ERR, /* verbs: the way leads over another device than the domain's */
     FAB_WC_STATUS_COUNT
 } fab_wc_status;
 const char *fab_wc_status_name(fab_wc_status s);

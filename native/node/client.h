@@ -26,7 +26,7 @@
 #include "binding.h"
 
 enum {
-    CLIENT_QUEUES = 5,
+    CLIENT_QUEUES = SESSION_PLACES,
     CLIENT_EVENTS = 256,         /* waiting to be told; more are dropped */
     CLIENT_COMPLETIONS = 512,    /* records of one drain */
     CLIENT_WORDS = 10,           /* CompletionField.Words in native-client.ts */

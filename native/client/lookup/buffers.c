@@ -43,9 +43,9 @@ void buffer_pool_free(buffer_pool *p) {
     while (p->chunks.next && p->chunks.next != &p->chunks) chunk_free(p, p->chunks.next);
 }
 
-fab_mr *buffer_mr(buffer_chunk *c, fab_domain *d) {
-    fab_mr **mr = &c->mr[fab_provider_of(d)];
-    if (!*mr && fab_reg_local(d, c->base, c->bytes, mr) != 0) *mr = NULL;
+fab_mr *buffer_mr(buffer_chunk *c, const session_peer *p) {
+    fab_mr **mr = &c->mr[p->place];
+    if (!*mr && fab_reg_local(p->domain, c->base, c->bytes, mr) != 0) *mr = NULL;
     return *mr;
 }
 

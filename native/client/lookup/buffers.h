@@ -1,7 +1,7 @@
 /* buffers.h: memory in which READs land: registered, of size classes, bounded.
  *
  * Small ones are slots of chunks of 1 MiB, one size class a chunk (powers of two from 256 bytes); large ones have
- * memory of their own. A chunk is registered with a provider's domain when one of its slots is first used there. The
+ * memory of their own. A chunk is registered with a domain when one of its slots is first used there. The
  * bound never stops everything: each size class may have one chunk, and one large buffer may be in use, beyond it.
  * Invariant: a buffer is given back only when no READ into it is under way.
  */
@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "../../fabric/fabric.h"
+#include "../session/session.h"
 
 enum { BUFFER_CLASSES = 10, BUFFER_SMALLEST = 256, BUFFER_CHUNK = 1 << 20 };
 enum { BUFFER_SMALL_MAX = BUFFER_SMALLEST << (BUFFER_CLASSES - 1) };
@@ -18,7 +19,7 @@ typedef struct buffer_chunk {
     struct buffer_chunk *next, *prev;
     uint8_t *base;
     size_t bytes;
-    fab_mr *mr[FAB_PROVIDER_COUNT]; /* by provider */
+    fab_mr *mr[SESSION_PLACES]; /* NULL: not yet */
 } buffer_chunk;
 
 typedef struct buffer {
@@ -49,7 +50,7 @@ int buffer_take(buffer_pool *p, size_t bytes, buffer *out);
 void buffer_give(buffer_pool *p, buffer *b);
 /* A chunk by itself, outside the bound. */
 buffer_chunk *buffer_chunk_new(buffer_pool *p, size_t bytes);
-/* The registration with a domain; NULL: it failed. */
-fab_mr *buffer_mr(buffer_chunk *c, fab_domain *d);
+/* The registration with a peer's domain; NULL: it failed. */
+fab_mr *buffer_mr(buffer_chunk *c, const session_peer *p);
 
 #endif

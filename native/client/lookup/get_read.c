@@ -29,7 +29,7 @@ static void want_next(lookup_get *g) {
     if (l->next_room < NEXT_LEAST) l->next_room = NEXT_LEAST;
     if (g->room.base && g->room.bytes < l->next_room) buffer_give(&l->buffers, &g->room);
     if (!g->room.base && buffer_take(&l->buffers, l->next_room, &g->room) != 0) return;
-    if (!buffer_mr(g->room.chunk, g->peer->domain)) return;
+    if (!buffer_mr(g->room.chunk, g->peer)) return;
     g->wanted_next = g->room.bytes < FAB_FOLLOW_MAX ? (uint32_t)g->room.bytes : FAB_FOLLOW_MAX;
 }
 
@@ -43,7 +43,7 @@ void get_read_seen(lookup *l, uint32_t extent_bytes) {
 /* Posts what is left of the READ. When the queue is full the rest waits in lookup.unposted. */
 static void post(lookup_get *g) {
     lookup *l = g->l;
-    fab_mr *mr = buffer_mr(g->state == GET_BUCKET ? l->bucket_chunk : g->room.chunk, g->peer->domain);
+    fab_mr *mr = buffer_mr(g->state == GET_BUCKET ? l->bucket_chunk : g->room.chunk, g->peer);
     uint8_t *to = g->state == GET_BUCKET ? (uint8_t *)g->bucket : g->room.base;
     int taken = !g->peer->conn ? -ENOTCONN : mr ? PIECES : -ENOMEM;
     while (taken == PIECES && g->posted < g->bytes) {
@@ -60,7 +60,7 @@ static void post(lookup_get *g) {
             if (g->wanted_next) {
                 r[n].next_bytes = g->wanted_next;
                 r[n].next_local = g->room.base;
-                r[n].next_mr = buffer_mr(g->room.chunk, g->peer->domain);
+                r[n].next_mr = buffer_mr(g->room.chunk, g->peer);
                 r[n].next_argument = g->hash;
             }
             at += bytes;

@@ -6,7 +6,7 @@
  *   lease.c        LEASE requests, the owner's wall clock         rendezvous.c  registered memory for large values
  *   shards.c       who owns a shard, sequences and their window   timers.c      deadlines
  *   absent.c       shards that nobody answers for                renewal.c     the next ticket, in time
- *   silent.c       owners that say nothing
+ *   silent.c       owners that say nothing                        places.c      a domain and a queue for each device
  */
 #ifndef FARKV_CLIENT_SESSION_INTERNAL_H
 #define FARKV_CLIENT_SESSION_INTERNAL_H
@@ -29,9 +29,11 @@ typedef struct session_owner {
         fab_provider provider;
         char *text;
         fkv_status last;
+        uint32_t device; /* below session.devices: what it was reached over, or is tried over */
     } * address;
     uint32_t addresses;
     uint32_t at;         /* address that is in use or tried */
+    uint32_t others;     /* so many devices were tried in vain for it */
     uint32_t routes;     /* shards that name it; > 0: it is to be connected */
     uint32_t sent_count; /* requests in `sent` */
     /* Of this connection: requests that may be at the owner at once (fkv_welcome), and those that are. What has ended here
@@ -118,9 +120,10 @@ typedef struct session_queue {
 struct session {
     session_config config;
     session_hooks hooks;
-    session_queue queue[FAB_PROVIDER_COUNT]; /* by provider; domain NULL: not opened */
-    fab_cq *open_cq[FAB_PROVIDER_COUNT];     /* those of `queue`, in the order in which they were opened */
+    session_queue queue[SESSION_PLACES]; /* by places_of; domain NULL: not opened */
+    fab_cq *open_cq[SESSION_PLACES];     /* those of `queue`, in the order in which they were opened */
     uint32_t open_cqs;
+    uint32_t devices; /* that verbs has queues for; 0: not asked, or none to choose from */
     fkv_list owners;
     fkv_list dropping; /* owners whose connection goes when the batch at hand is done */
     fkv_list pushing;  /* owners whose queue is to be sent by the next flush */
@@ -154,6 +157,14 @@ void owner_event(session_owner *o, const fab_wc *wc); /* CONNECT, DISCONNECT */
 void owner_free_all(session *s);
 session_owner *owner_find(session *s, uint32_t number);
 double session_random(session *s); /* 0 to 1 */
+
+/* places.c */
+/* the index of a domain in session.queue */
+uint32_t places_of(fab_provider provider, uint32_t device);
+/* Opens what an owner's addresses need first; what this build or host has not stays closed. */
+void places_open(session *s, const session_owner_config *c);
+/* The address in use is tried over another device from now on; false: all that there are queues for were. */
+bool places_other(session_owner *o);
 
 /* request.c */
 fkv_status request_table(session *s);

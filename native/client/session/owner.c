@@ -64,7 +64,7 @@ static void back_off(session_owner *o, bool refused) {
     wait(o, (uint64_t)((double)(ms * MS) * (0.5 + session_random(o->session))));
 }
 
-static void no_challenge(session_owner *o) { o->challenge.number = o->challenged = 0; }
+static void begin_anew(session_owner *o) { o->challenge.number = o->challenged = o->others = 0; }
 
 /* The same failure of an address is told once, but for a refused ticket, which somebody must do something about. */
 static void address_failed(session_owner *o, fkv_status why) {
@@ -73,7 +73,7 @@ static void address_failed(session_owner *o, fkv_status why) {
     if (why != last || why == FKV_UNAUTHORIZED) tell(o, SESSION_REFUSED, o->address[o->at].provider, why);
     o->reason = why;
     o->at++;
-    no_challenge(o);
+    begin_anew(o);
 }
 
 /* Tries the addresses from o->at on; after the last it waits. */
@@ -81,7 +81,9 @@ static void attempt(session_owner *o) {
     session *s = o->session;
     while (o->at < o->addresses) {
         fab_provider provider = o->address[o->at].provider;
-        session_queue *q = &s->queue[provider];
+        uint32_t place = places_of(provider, o->address[o->at].device);
+        session_queue *q = &s->queue[place];
+        if (!q->cq && places_other(o)) continue;
         if (!q->cq) {
             address_failed(o, FKV_UNSUPPORTED);
             continue;
@@ -95,6 +97,7 @@ static void attempt(session_owner *o) {
         if (e == 0) {
             o->peer.provider = provider;
             o->peer.domain = q->domain;
+            o->peer.place = place;
             timer_set(&s->timers, &o->timer, o->started_ns + ATTEMPT_MS * MS);
             return;
         }
@@ -112,6 +115,7 @@ void owner_want(session_owner *o) {
     if (wanted(o)) {
         if (o->state != OWNER_IDLE) return;
         o->at = 0;
+        begin_anew(o);
         attempt(o);
     } else if (o->state == OWNER_WAITING) {
         timer_clear(&o->session->timers, &o->timer);
@@ -188,7 +192,8 @@ static bool is_challenged(session_owner *o, const fab_wc *wc) {
 static void connected(session_owner *o, const fab_wc *wc) {
     session *s = o->session;
     fkv_welcome w;
-    if (is_challenged(o, wc)) {
+    bool elsewhere = wc->status == FAB_OTHER_DEVICE_ERR || wc->status == FAB_FATAL_ERR;
+    if (is_challenged(o, wc) || (elsewhere && places_other(o))) {
         owner_drop(o, FKV_OK);
         return;
     }
@@ -297,7 +302,7 @@ static void finish_drop(session_owner *o) {
     }
     if (!wanted(o) || o->state != OWNER_IDLE) return;
     if (own_wish) o->at = 0;
-    if (was_up || own_wish) no_challenge(o);
+    if (was_up || own_wish) begin_anew(o);
     if (!was_up || own_wish)
         attempt(o);
     else if (o->failures > 1)
@@ -342,6 +347,11 @@ static fkv_status set_addresses(session_owner *o, const session_owner_config *c)
         next.address[i].provider = c->addresses[i].provider;
         next.address[i].text = strdup(c->addresses[i].text);
         next.addresses++;
+        for (uint32_t k = 0; k < o->addresses; k++) {
+            if (o->address[k].provider == c->addresses[i].provider &&
+                strcmp(o->address[k].text, c->addresses[i].text) == 0)
+                next.address[i].device = o->address[k].device;
+        }
         if (!next.address[i].text) {
             free_addresses(&next);
             return FKV_NO_MEMORY;
@@ -392,21 +402,6 @@ static void remove_owner(session_owner *o) {
         owner_drop(o, FKV_CLOSED);
 }
 
-/* Opens a provider when an address first needs it; one that this build or host has not stays closed. */
-static void open_queues(session *s, const session_owner_config *c) {
-    for (uint32_t i = 0; i < c->count; i++) {
-        fab_provider p = c->addresses[i].provider;
-        if ((unsigned)p >= FAB_PROVIDER_COUNT || s->queue[p].domain) continue;
-        fab_options o = { .provider = p, .op_timeout_ms = s->config.op_timeout_ms };
-        if (fab_open(&o, &s->queue[p].domain) != 0)
-            s->queue[p].domain = NULL;
-        else if (fab_cq_create(s->queue[p].domain, &s->queue[p].cq) != 0)
-            s->queue[p].cq = NULL;
-        else
-            s->open_cq[s->open_cqs++] = s->queue[p].cq;
-    }
-}
-
 /* An owner that is named again. If the incarnation changed, the connection leads to the previous process: drop it,
  * unless it already reached the new incarnation. Keep it if its address is still listed. */
 static fkv_status update_owner(session_owner *o, const session_owner_config *c) {
@@ -438,11 +433,11 @@ fkv_status session_set_owners(session *s, const session_owner_config *owners, ui
             remove_owner(o);
             continue;
         }
-        open_queues(s, &owners[i]);
+        places_open(s, &owners[i]);
         if (update_owner(o, &owners[i]) != FKV_OK) return FKV_NO_MEMORY;
     }
     for (uint32_t i = 0; i < n; i++) {
-        open_queues(s, &owners[i]);
+        places_open(s, &owners[i]);
         if (owner_find(s, owners[i].owner)) continue;
         session_owner *o = make_owner(s, &owners[i]);
         if (!o) return FKV_NO_MEMORY;

@@ -72,11 +72,10 @@ fkv_status rendezvous_take(rendezvous_pool *p, size_t bytes, rendezvous **out) {
     return FKV_OK;
 }
 
-int rendezvous_register(rendezvous *r, fab_domain *d, fab_mr **mr) {
-    unsigned provider = (unsigned)fab_provider_of(d);
-    int e = 0;
-    if (!r->registered[provider]) e = fab_reg(d, &r->region, 0, &r->registered[provider]);
-    *mr = r->registered[provider];
+int rendezvous_register(rendezvous *r, const session_peer *p, fab_mr **mr) {
+    fab_mr **there = &r->registered[p->place];
+    int e = *there ? 0 : fab_reg(p->domain, &r->region, 0, there);
+    *mr = *there;
     return e;
 }
 

@@ -216,7 +216,7 @@ static fkv_status prepare_message(request *r, session_owner *o) {
     }
     if (r->memory) {
         fab_mr *mr;
-        if (rendezvous_register(r->memory, o->peer.domain, &mr) != 0) return FKV_NO_MEMORY;
+        if (rendezvous_register(r->memory, &o->peer, &mr) != 0) return FKV_NO_MEMORY;
         fkv_rendezvous v = { .rkey = fab_mr_rkey(mr),
                              .addr = fab_mr_addr(mr),
                              .region_addr = fab_mr_addr(mr),

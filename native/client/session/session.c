@@ -14,6 +14,7 @@ fkv_status fkv_status_of_wc(fab_wc_status s) {
     case FAB_LOC_PROT_ERR: return FKV_INTERNAL;
     case FAB_REM_INV_REQ_ERR: return FKV_BAD_REQUEST;
     case FAB_RESP_TIMEOUT_ERR: return FKV_TIMEOUT;
+    case FAB_OTHER_DEVICE_ERR: return FKV_UNSUPPORTED;
     default: return FKV_DISCONNECTED;
     }
 }
@@ -93,7 +94,7 @@ void session_close(session *s) {
     if (!s) return;
     session_shutdown(s);
     rendezvous_pool_destroy(s->pool);
-    for (int p = 0; p < FAB_PROVIDER_COUNT; p++) {
+    for (int p = 0; p < SESSION_PLACES; p++) {
         fab_cq_destroy(s->queue[p].cq);
         fab_close(s->queue[p].domain);
     }

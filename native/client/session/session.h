@@ -40,12 +40,17 @@
 
 typedef struct session session;
 
+/* A session has a domain for each provider, and of verbs one for each RDMA device of the host, at most so many: of more
+ * devices those that it connects over first. */
+enum { SESSION_DEVICES = 4, SESSION_PLACES = FAB_PROVIDER_COUNT + SESSION_DEVICES - 1 };
+
 /* What others may see of an owner. Valid until `gone` is called for it. */
 typedef struct session_peer {
     uint32_t owner; /* the number that session_set_owners gave it */
     uint32_t link;  /* rises with each connection */
     fab_conn *conn; /* NULL while not UP */
     fab_domain *domain;
+    uint32_t place;          /* of the domain among the session's, below SESSION_PLACES */
     fab_provider provider;   /* of the connection there is or was last */
     bool used;               /* set by a reader that relied on a lease: the lease is then renewed before it ends */
     uint64_t wall_offset_ms; /* the owner's wall clock is at most now / 1e6 + this: see session_wall_ms */

@@ -10,6 +10,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Loopback leads to any device, and a link-local address needs more than its text. */
@@ -54,6 +55,18 @@ int fab_rdma_addresses(fab_rdma_address *out, int max) {
     return n;
 }
 
+uint32_t fab_rdma_routes(void) {
+    fab_rdma_address found[FAB_RDMA_ADDRESSES_MAX];
+    int all = secure_getenv("FARKV_RDMA_DEVICE") ? 0 : fab_rdma_addresses(found, FAB_RDMA_ADDRESSES_MAX);
+    uint32_t n = 0;
+    for (int i = 0; i < all; i++) {
+        int known = 0;
+        while (strcmp(found[known].device, found[i].device) != 0) known++;
+        if (known == i) n++;
+    }
+    return n;
+}
+
 int verbs_source_of(const char *device, int family, struct sockaddr_storage *out) {
     fab_rdma_address found[FAB_RDMA_ADDRESSES_MAX];
     int n = fab_rdma_addresses(found, FAB_RDMA_ADDRESSES_MAX);
@@ -75,4 +88,5 @@ int fab_rdma_addresses(fab_rdma_address *out, int max) {
     (void)max;
     return 0;
 }
+uint32_t fab_rdma_routes(void) { return 0; }
 #endif

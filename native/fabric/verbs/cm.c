@@ -258,6 +258,14 @@ static bool asked(verbs_cq *cq, verbs_event *e) {
     return true;
 }
 
+static void address_resolved(verbs_conn *c) {
+    verbs_cq *cq = c->cq;
+    int e = verbs_device_of(cq->d, c->id->verbs);
+    if (e == 0) e = verbs_cq_device(cq, false);
+    if (e == 0 && cq->d->v->rdma_resolve_route(c->id, (int)cq->d->head.options.handshake_ms)) e = -errno;
+    if (e) connect_failed(c, e == -EXDEV ? FAB_OTHER_DEVICE_ERR : e == -ENODEV ? FAB_FATAL_ERR : FAB_GENERAL_ERR, NULL);
+}
+
 static void routed(verbs_conn *c) {
     struct rdma_conn_param p;
     uint8_t room[FAB_PRIVATE_MAX + sizeof(verbs_private)];
@@ -326,7 +334,6 @@ static void device_lost(verbs_cq *cq) {
 }
 
 static void handle(verbs_cq *cq, verbs_event *e) {
-    const verbs_lib *v = cq->d->v;
     if ((int)e->type == VERBS_DEVICE_LOST) {
         device_lost(cq);
         return;
@@ -353,9 +360,7 @@ static void handle(verbs_cq *cq, verbs_event *e) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
         if (c->state != VERBS_RESOLVING) break;
         c->state = VERBS_ROUTING;
-        if (verbs_device_of(cq->d, c->id->verbs) || verbs_cq_device(cq, false) ||
-            v->rdma_resolve_route(c->id, (int)cq->d->head.options.handshake_ms))
-            connect_failed(c, FAB_GENERAL_ERR, NULL);
+        address_resolved(c);
         break;
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
         if (c->state == VERBS_ROUTING) routed(c);

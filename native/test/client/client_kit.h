@@ -66,9 +66,9 @@ static inline void kit_turn(kit *k) {
     session_tick(k->s);
     if (n) return;
     k->idle_turns++;
-    fab_cq *cq[5];
-    struct pollfd f[5];
-    int queues = session_queues(k->s, cq, 5);
+    fab_cq *cq[SESSION_PLACES];
+    struct pollfd f[SESSION_PLACES];
+    int queues = session_queues(k->s, cq, SESSION_PLACES);
     for (int i = 0; i < queues; i++) {
         if (k->r->provider == FAB_SIM) {
             usleep(50); /* the simulator's time goes on by polling */

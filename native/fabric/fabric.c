@@ -167,6 +167,7 @@ int fab_name(fab_mr *m, uint64_t group, uint32_t number) {
 }
 
 uint64_t fab_mr_rkey(const fab_mr *m) { return m->rkey; }
+bool fab_mr_gone(const fab_mr *m) { return m->gone; }
 uint64_t fab_mr_addr(const fab_mr *m) { return m->addr; }
 void fab_dereg(fab_mr *m) {
     if (m) m->ops->dereg(m);

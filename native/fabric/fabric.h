@@ -193,6 +193,8 @@ int fab_name(fab_mr *m, uint64_t group, uint32_t number);
 /* NOWHERE: READs of it are followed, but none leads to it */
 enum { FAB_NAMES_MAX = 1 << 16, FAB_NOWHERE = FAB_NAMES_MAX };
 uint64_t fab_mr_rkey(const fab_mr *m);
+/* Whether the device that made the rkey is lost and let go: no peer reaches the region until it is registered again. */
+bool fab_mr_gone(const fab_mr *m);
 uint64_t fab_mr_addr(const fab_mr *m); /* the remote address of the region's first byte, as peers name it */
 void fab_dereg(fab_mr *m);
 

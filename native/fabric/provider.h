@@ -130,6 +130,7 @@ struct fab_mr {
     uint64_t rkey, addr;
     uint32_t tenant;
     bool local; /* from fab_reg_local */
+    bool gone;  /* fab_mr_gone */
 };
 
 static inline void fab_conn_init(fab_conn *c, const fab_ops *ops, fab_cq *cq, void *user) {

@@ -74,6 +74,10 @@ fkv_status rendezvous_take(rendezvous_pool *p, size_t bytes, rendezvous **out) {
 
 int rendezvous_register(rendezvous *r, const session_peer *p, fab_mr **mr) {
     fab_mr **there = &r->registered[p->place];
+    if (*there && fab_mr_gone(*there)) {
+        fab_dereg(*there);
+        *there = NULL;
+    }
     int e = *there ? 0 : fab_reg(p->domain, &r->region, 0, there);
     *mr = *there;
     return e;

@@ -116,12 +116,13 @@ void verbs_device_gone(verbs_domain *d) {
 
 void verbs_queue_gone(verbs_domain *d) {
     pthread_mutex_lock(&d->lock);
-    bool serves = false;
-    for (const verbs_mr *m = d->mrs; m; m = m->next) serves |= m->served;
-    if (--d->queues == 0 && d->lost && !serves) {
-        for (verbs_mr *m = d->mrs; m; m = m->next) { /* registered again where they are next used */
+    if (--d->queues == 0 && d->lost) {
+        for (verbs_mr *m = d->mrs; m; m = m->next) {
             for (int i = 0; i < m->registered; i++) d->v->ibv_dereg_mr(m->in[i].mr);
             m->registered = 0; /* mutation: verbs/stays-registered */
+            /* A destination is registered again where it is next used. An rkey is its device's: who gave it to peers has
+             * to register that memory again. */
+            m->head.gone = m->served;
         }
         free_pds(d);
         atomic_store(&d->async_device, NULL);

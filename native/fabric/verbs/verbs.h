@@ -14,9 +14,10 @@
  * connects to. There is a protection domain for each tenant: an rkey of one cannot be used by a queue pair of
  * another.
  *
- * A device that is lost takes every connection with it. A domain that serves no memory then lets go of it, queue by
+ * A device that is lost takes every connection with it. A domain that does not listen then lets go of it, queue by
  * queue, each when its connections are freed and the next is made, and binds again to whatever device that one leads
- * to. One that serves cannot: its rkeys are in its peers' hands. Its listening queue says FAB_WC_UNREACHABLE.
+ * to; memory that peers READ has to be registered again (fab_mr_gone). One that listens cannot: its rkeys are in its
+ * peers' hands. Its listening queue says FAB_WC_UNREACHABLE.
  *
  * Threads. A completion queue and its connections belong to one thread, as fabric.h says. The domain's CM thread only
  * waits for connection and device events and hands copies of them over; it never touches a connection. A connection is

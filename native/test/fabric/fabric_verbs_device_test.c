@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "../check.h"
+#include "../../client/session/rendezvous.h"
 #include "../../fabric/verbs/verbs.h"
 
 enum { NUMBER = 17, TENANTS = 3, MESSAGE = 64, WAITING = 8, CONNECTIONS = 24, INLINE = 32 };
@@ -83,7 +84,39 @@ static int disconnect(struct rdma_cm_id *id) {
     (void)id;
     return 0;
 }
-static const verbs_lib lib = { .rdma_create_qp = create_qp,
+static const char *name_of(struct ibv_device *d) {
+    (void)d;
+    return "test0";
+}
+static struct ibv_pd protection;
+static struct ibv_pd *alloc_pd(struct ibv_context *context) {
+    (void)context;
+    return &protection;
+}
+static int dealloc_pd(struct ibv_pd *pd) {
+    (void)pd;
+    return 0;
+}
+static int registrations;
+static uint32_t last_rkey;
+static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *base, size_t bytes, int access) {
+    (void)pd, (void)base, (void)bytes, (void)access;
+    struct ibv_mr *mr = calloc(1, sizeof *mr);
+    registrations++;
+    mr->rkey = ++last_rkey;
+    return mr;
+}
+static int dereg_mr(struct ibv_mr *mr) {
+    registrations--;
+    free(mr);
+    return 0;
+}
+static const verbs_lib lib = { .ibv_get_device_name = name_of,
+                               .ibv_alloc_pd = alloc_pd,
+                               .ibv_dealloc_pd = dealloc_pd,
+                               .ibv_reg_mr = reg_mr,
+                               .ibv_dereg_mr = dereg_mr,
+                               .rdma_create_qp = create_qp,
                                .rdma_destroy_qp = destroy_qp,
                                .rdma_destroy_id = destroy_id,
                                .rdma_disconnect = disconnect,
@@ -441,6 +474,40 @@ TEST(the_channel_of_a_lost_device_wakes_nobody) {
     rig_free(r);
 }
 
+/* A client whose last large value lies in memory that it keeps for the next one. */
+TEST(memory_that_owners_read_does_not_hold_a_lost_device) {
+    rig *r = rig_new();
+    r->d.head.ops = &fab_verbs_ops;
+    r->d.nudge_fd = eventfd(0, EFD_NONBLOCK);
+    session_peer peer = { .domain = &r->d.head };
+    rendezvous_pool *pool = rendezvous_pool_create(1 << 20);
+    rendezvous *value;
+    fab_mr *mr;
+    CHECK_EQ(rendezvous_take(pool, 40000, &value), FKV_OK);
+    CHECK_EQ(rendezvous_register(value, &peer, &mr), 0);
+    uint64_t first = fab_mr_rkey(mr);
+    CHECK_EQ(rendezvous_register(value, &peer, &mr), 0);
+    CHECK(fab_mr_rkey(mr) == first && !fab_mr_gone(mr));
+    rendezvous_give(pool, value, true);
+    verbs_device_gone(&r->d);
+    r->d.queues = 1;
+    verbs_queue_gone(&r->d);
+    CHECK(!r->d.lost && !r->d.device);
+    CHECK_EQ(registrations, 0);
+    CHECK(fab_mr_gone(mr));
+    r->d.device = &device; /* another one: a connection has come up over it */
+    CHECK_EQ(rendezvous_take(pool, 40000, &value), FKV_OK);
+    CHECK_EQ(rendezvous_register(value, &peer, &mr), 0);
+    CHECK(fab_mr_rkey(mr) != first && !fab_mr_gone(mr));
+    CHECK_EQ(registrations, 1);
+    rendezvous_give(pool, value, true);
+    rendezvous_pool_destroy(pool);
+    CHECK_EQ(registrations, 0);
+    free(r->d.pds);
+    close(r->d.nudge_fd);
+    rig_free(r);
+}
+
 /* What /proc says of memory: `dc`, it is not copied for children. */
 static bool copied_for_children(const void *memory) {
     FILE *f = fopen("/proc/self/smaps", "r");
@@ -482,6 +549,7 @@ int main(int argc, char **argv) {
     RUN(a_device_that_does_not_say_that_receives_are_over_is_not_waited_for);
     RUN(an_end_that_nobody_acknowledges_waits_for_its_receives_too);
     RUN(the_channel_of_a_lost_device_wakes_nobody);
+    RUN(memory_that_owners_read_does_not_hold_a_lost_device);
     RUN(memory_that_a_device_writes_is_not_copied_for_children);
     return check_end(argc, argv);
 }

@@ -90,12 +90,13 @@ static void read_is_whole(pair *p, fab_conn *c, fab_mr *served, fab_mr *local, u
 TEST(a_client_lets_a_lost_device_go_and_binds_anew) {
     static pair p;
     fkv_region region;
-    fab_mr *served, *local;
+    fab_mr *served, *offered, *local; /* offered: a value of the client's that the owner READs */
     static uint8_t to[4096];
     pair_open(&p, &verbs, NULL, 1);
     CHECK_EQ(fkv_region_alloc("lost", 4096, 0, &region), 0);
     pattern_fill(region.base, 1, 4096);
     CHECK_EQ(fab_reg(p.owner.domain, &region, 1, &served), 0);
+    CHECK_EQ(fab_reg(p.client.domain, &region, 0, &offered), 0);
     CHECK_EQ(fab_reg_local(p.client.domain, to, sizeof to, &local), 0);
     read_is_whole(&p, p.client_conn, served, local, to);
     verbs_domain *d = (verbs_domain *)p.client.domain;
@@ -106,8 +107,8 @@ TEST(a_client_lets_a_lost_device_go_and_binds_anew) {
     fab_conn *early;
     /* the lost connection is not freed: the device is still held */
     CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &early), 0);
-    CHECK(pair_expect(&p, &p.client, FAB_WC_CONNECT, FAB_GENERAL_ERR).conn == early);
-    CHECK(pair_expect(&p, &p.client, FAB_WC_DISCONNECT, FAB_GENERAL_ERR).conn == early);
+    CHECK(pair_expect(&p, &p.client, FAB_WC_CONNECT, FAB_FATAL_ERR).conn == early);
+    CHECK(pair_expect(&p, &p.client, FAB_WC_DISCONNECT, FAB_FATAL_ERR).conn == early);
     fab_disconnect(early);
     fab_disconnect(p.client_conn);
     CHECK(pair_next(&p, &p.owner).opcode == FAB_WC_DISCONNECT);
@@ -115,6 +116,8 @@ TEST(a_client_lets_a_lost_device_go_and_binds_anew) {
     CHECK_EQ(d->queues, 1);
     pair_connect(&p, 1, &p.client_conn, &p.owner_conn);
     CHECK(d->queues == 1 && !d->lost && d->device);
+    CHECK(fab_mr_gone(offered) && !fab_mr_gone(local) && !fab_mr_gone(served));
+    fab_dereg(offered);
     read_is_whole(&p, p.client_conn, served, local, to);
     fab_dereg(local);
     fab_disconnect(p.client_conn);

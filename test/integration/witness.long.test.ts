@@ -6,13 +6,7 @@ import { copied, statusWhen } from '../support/status.js';
 
 /** The third server of the cluster votes and keeps no values. */
 async function withWitness(t: Parameters<typeof Cluster.start>[0]): Promise<Cluster> {
-  const cluster = await Cluster.start(t, {
-    servers: 3,
-    shards: 4,
-    args: ['--owner-lease-ms', '1000'],
-    absent: [0, 1, 2],
-    ready: false,
-  });
+  const cluster = await Cluster.start(t, { servers: 3, shards: 4, absent: [0, 1, 2], ready: false });
   const { args } = cluster.server(2);
   const memory = args.indexOf('--memory');
   cluster.server(2).args = [...args.slice(0, memory), ...args.slice(memory + 2), '--witness'];

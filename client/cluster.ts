@@ -309,8 +309,17 @@ export class Cluster {
       const why = this.transports()
         .map(({ server, reason }) => `${server}: ${reason}`)
         .join('; ');
-      const text = `no server's data plane could be reached within ${connectTimeoutMs} ms`;
-      this.#fail(new FarkvError('ERR_TIMEOUT', why === '' ? `${text}: no shard has an owner yet` : `${text} (${why})`));
+      this.#fail(
+        why === ''
+          ? new FarkvError(
+              'ERR_SHARD_UNAVAILABLE',
+              `no shard has had a server that serves it for ${connectTimeoutMs} ms, though servers answer`,
+            )
+          : new FarkvError(
+              'ERR_TIMEOUT',
+              `no server's data plane could be reached within ${connectTimeoutMs} ms (${why})`,
+            ),
+      );
     } else if (this.#controlErrors.length > 0 && this.#controlErrors.every(isRefused)) {
       this.#nobodyListens(this.#controlErrors);
     } else {

@@ -57,7 +57,7 @@ import { availableTransports } from './transports.js';
 import { othersOf } from './values-elsewhere.js';
 import { isAllFound, isDurable, toldOf, valuesOf, type Values } from './values-log.js';
 import { PACKAGE_VERSION } from './version.js';
-import { levelLines } from './status-copies.js';
+import { levelLines, levelPassedOver } from './status-copies.js';
 
 export type Native = Pick<
   Addon,
@@ -214,6 +214,8 @@ export class FarkvNode {
     checkTenants(this.#settings.tenants, state.tenants);
     if (!votesOnly) checkSize(this.#settings, state, this.#native.constants.memoryMin, this.#log);
     for (const line of levelLines(state)) this.#log.info(line);
+    const passedOver = levelPassedOver(state, this.#settings.levelAsked);
+    if (passedOver !== undefined) this.#log.warn(passedOver);
     const fabric = votesOnly ? [] : await this.#listen(group, directory, transports);
     const lease = this.#leaseHolder(group);
     const regions = votesOnly ? undefined : this.#shardDriver(group, directory, lockedNs, lease);

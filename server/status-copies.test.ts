@@ -5,7 +5,14 @@ import { FORMAT_COPIES } from '../core/metadata/format.js';
 import { CopyLog } from '../test/support/copy-log.js';
 import { bootstrapOf, joinOf, MetadataLog } from '../test/support/metadata-log.js';
 import { lackText, policyFrom, renderReplication } from './cli/commands/replication.js';
-import { copiesStatus, copiesText, levelLines, levelText, replicationStatus } from './status-copies.js';
+import {
+  copiesStatus,
+  copiesText,
+  levelLines,
+  levelPassedOver,
+  levelText,
+  replicationStatus,
+} from './status-copies.js';
 
 const text = (log: CopyLog, lag?: number, answers: (id: string) => boolean = () => true): string =>
   copiesText(copiesStatus(log.state, 0, lag, answers));
@@ -175,6 +182,19 @@ test('what a new cluster does with values is said by its first policy, also befo
   log.do(joinOf('s3', 3, undefined, 0));
   t.regex(levelLines(log.state)[0] ?? '', /; but one server keeps values: add servers that are no witnesses$/);
   t.regex(levelLines(new MetadataLog().do(bootstrapOf(1, ['s1'])).state)[0] ?? '', /^level cache: .* lost with it$/);
+});
+
+test('a level that a cluster does not have is told to be passed over, with what changes it', (t) => {
+  const log = new MetadataLog(FORMAT_COPIES).do({ ...bootstrapOf(2, ['s1', 's2', 's3']), policy: REPLICATED });
+  t.is(levelPassedOver(log.state, undefined), undefined);
+  t.is(levelPassedOver(log.state, 'replicated'), undefined);
+  t.regex(
+    levelPassedOver(log.state, 'cache') ?? '',
+    /this one has level replicated; farkv replication set --level cache/,
+  );
+  const none = new MetadataLog().do(bootstrapOf(1, ['s1'])).state;
+  t.regex(levelPassedOver(none, 'durable') ?? '', /--level durable is passed over: .* level cache; .* farkv restore/);
+  t.is(levelPassedOver(none, 'cache'), undefined);
 });
 
 test('what durable values survive is said, and when they are on the disks only where no server answers before', (t) => {

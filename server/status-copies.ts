@@ -85,6 +85,21 @@ export function levelLines(state: MetadataState): string[] {
   });
 }
 
+/**
+ * Why `--level` is passed over, where it was given: it says how a new cluster keeps values, and this one has other levels.
+ * Who believes to have started a durable server must hear that it is none.
+ */
+export function levelPassedOver(state: MetadataState, asked: Policy['level'] | undefined): string | undefined {
+  const levels = new Set(tenantRanges(state).map((_, i) => (state.policies?.[i] ?? CACHE).level));
+  if (asked === undefined || levels.has(asked)) return undefined;
+  const [first] = levels;
+  const help =
+    asked === 'durable' || first === 'durable'
+      ? 'durable it is from the beginning or never: farkv backup keeps the values, and farkv restore writes them to a new cluster'
+      : `farkv replication set --level ${asked} changes it`;
+  return `--level ${asked} is passed over: it is for a new cluster, and this one has level ${[...levels].join(' and ')}; ${help}`;
+}
+
 /** Undefined of shards that have one copy and are to have no other. */
 export function copiesStatus(
   state: MetadataState,

@@ -248,7 +248,8 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     );
   }
   const dataDir = read('data-dir');
-  const level = read('level') ?? (peers.length >= 3 ? 'replicated' : 'cache');
+  const levelAsked = read('level');
+  const level = levelAsked ?? (peers.length >= 3 ? 'replicated' : 'cache');
   if (level === 'durable' && dataDir === undefined)
     throw configError(
       `${where('level')}: durable values are on a disk, and without --data-dir the directory is a temporary one: name a directory on a disk`,
@@ -299,6 +300,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     electionMs: need('election-ms'),
     ownerLeaseMs: need('owner-lease-ms'),
     level,
+    ...(levelAsked === undefined ? {} : { levelAsked }),
     syncMs,
     voters: Math.max(read('voters') ?? 3, peers.length),
     replaceVoterMs: need('replace-voter-after'),

@@ -120,6 +120,8 @@ export interface ServerSettings extends FixedSettings {
   readonly ownerLeaseMs: number;
   /** Of a cluster that this server makes. */
   readonly level: Policy['level'];
+  /** What was given, not a default. */
+  readonly levelAsked?: Policy['level'];
   /** Durable values are on the disk about so long after they are answered; 0: before. */
   readonly syncMs: number;
   /** Most voters of the metadata group. */

@@ -45,7 +45,12 @@ test('a line of a shard or of its copies names its event, and has what the text 
     epoch: 8,
     message: "shard 3 is no longer this server's in epoch 8",
   });
-  t.like(lineOf({ of: 'copy leads', shard: 3, epoch: 8 }).json, { event: 'copy-leads', shard: 3, epoch: 8 });
+  t.like(lineOf({ of: 'copy leads', shard: 3, epoch: 8 }).json, {
+    level: 'info',
+    event: 'copy-leads',
+    shard: 3,
+    epoch: 8,
+  });
   t.like(lineOf({ of: 'owner gone', shard: 3, epoch: 8 }).json, { event: 'owner-gone', shard: 3, epoch: 8 });
   t.like(lineOf({ of: 'copy late', shard: 3, member: 's1', inSync: 1, minInSync: 2 }).json, {
     event: 'copy-late',

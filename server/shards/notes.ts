@@ -169,7 +169,7 @@ export class Notes {
         );
         return;
       case 'copy leads':
-        log.warn(`shard ${shard} comes to this server in epoch ${note.epoch}, with the copy that is here`, fields);
+        log.info(`shard ${shard} comes to this server in epoch ${note.epoch}, with the copy that is here`, fields);
         return;
       case 'copy in sync':
         log.info(`shard ${shard}: the copy at ${note.member} is in sync (${note.inSync} are, with this one)`, fields);

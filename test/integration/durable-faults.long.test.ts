@@ -213,6 +213,12 @@ test.serial('without its log a server has its shards wait, and goes on when the 
   await server.start();
   await statusWhen(server.address, (s) => waits(s, 0) && waits(s, 1));
   await server.said(/shards? .* lost: .*farkv shard reset all/);
+  const asked = await farkv(['get', 'small-0', '--timeout', '2s', '--connect', server.address]);
+  t.is(asked.code, 69);
+  t.regex(
+    asked.stderr,
+    /no shard has had a server that serves it for 2000 ms, though servers answer.*farkv status shows why/s,
+  );
   await server.kill();
   renameSync(directory, `${directory}-empty`);
   back();

@@ -56,7 +56,10 @@ export async function restoreBackup(
   await checkBackup(directory, manifest, damaged, events.checked);
   // mutation: backup/damaged-restored
   if (damages > 0)
-    throw new FarkvError('ERR_CORRUPT', `the backup in ${directory} is damaged (see above); nothing was written`);
+    throw new FarkvError(
+      'ERR_CORRUPT',
+      `the backup in ${directory} is damaged (see above); nothing was written: restore another backup, or another copy of this one`,
+    );
   const writers = targets.map((target) => new EntryWriter(target, keep));
   let bytes = 0;
   let entries = 0;

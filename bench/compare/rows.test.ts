@@ -14,6 +14,7 @@ test('the rows of each set of goals keep their names', (t) => {
     'memory-per-entry',
     'one-processor',
     'reads-per-get',
+    'scrapes',
     'server-cpu-per-get',
     'shm-get-p50',
     'shm-getinto-c-loop',

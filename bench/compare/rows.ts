@@ -25,6 +25,7 @@ import { memoryAgainstMemcached, memoryPerEntry } from './rows-memory.js';
 import { outstandingPuts, putManyAgainstRedis, putRate, sequentialPut } from './rows-put.js';
 import { oneProcessor } from './rows-one-processor.js';
 import { readsPerGet } from './rows-reads.js';
+import { scrapes } from './rows-scrapes.js';
 import { ycsb } from './rows-ycsb.js';
 
 export const GOAL_SETS = ['peers', 'main', 'durable'] as const;
@@ -129,6 +130,13 @@ export const ROWS: readonly RowPlan[] = [
     work: 'server CPU with 1, 2, 4, 8 and 16 client processes over shm',
     needs: [],
     measure: { peers: (lab) => clientProcesses(lab, 1) },
+  },
+  {
+    name: 'scrapes',
+    theme: 'Servers',
+    work: 'tcp put and get, 100 B, 64 outstanding, while metrics are asked for each second; processor time of an answer',
+    needs: [],
+    measure: { peers: (lab) => scrapes(lab, { share: 0.99, ms: 10 }) },
   },
   {
     name: 'reads-per-get',

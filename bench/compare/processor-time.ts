@@ -35,6 +35,14 @@ export function processorSeconds(pid: number): number {
   return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + threadSeconds(pid, thread), 0);
 }
 
+/** Seconds of the threads of the process whose name begins so; 0 where the kernel does not account threads. */
+export function threadsSeconds(pid: number, name: string): number {
+  if (!existsSync('/proc/self/schedstat')) return 0;
+  return readdirSync(`/proc/${pid}/task`)
+    .filter((thread) => readFileSync(`/proc/${pid}/task/${thread}/comm`, 'utf8').startsWith(name))
+    .reduce((sum, thread) => sum + threadSeconds(pid, thread), 0);
+}
+
 /** All of them together. */
 export const totalSeconds = (pids: readonly number[]): number =>
   pids.reduce((sum, pid) => sum + processorSeconds(pid), 0);

@@ -2,44 +2,36 @@
  * What it costs to be watched: PUTs and GETs of a server whose metrics are asked for each second, against the same
  * server when nobody asks; and what one such answer takes.
  */
-import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { freePorts } from '../../test/support/cluster.js';
 import { ONE_COPY } from '../demo-cluster.js';
 import { openFarkv, VALUE_BYTES, withStores } from './copied-stores.js';
 import type { Lab } from './lab.js';
 import { drawing, rate } from './loops.js';
-import { totalSeconds } from './processor-time.js';
+import { threadsSeconds, totalSeconds } from './processor-time.js';
 import { atLeast, atMost, interleave, part, perSecond, type Part } from './row.js';
 import { median, ratios } from './statistics.js';
 import { keysOf, valueOf } from './stores.js';
 
 const SCRAPER = new URL('./scraper.js', import.meta.url);
-/** Three scrapes fall into a round. */
-const ROUND_MS = 3000;
+/** A turn with a scrape, and one without, follow each other so many times in a round: both have the same neighbours. */
+const TURNS = 6;
+const TURN_MS = 1000;
 /** More than are made in that time. */
-const CALLS = 3_000_000;
+const CALLS = 1_000_000;
 const OUTSTANDING = 64;
 const SCRAPES = 50;
+/** Names of its threads (native/dataplane/loop.c). */
+const DATA_PLANE = 'farkv-data';
 
-async function whileScraped<T>(url: string, work: () => Promise<T>): Promise<T> {
-  const scraper = new Worker(SCRAPER, { workerData: url });
-  try {
-    await once(scraper, 'message');
-    return await work();
-  } finally {
-    await scraper.terminate();
-  }
-}
-
-/** Milliseconds of processor time of all threads of the server, beyond what it spends when nobody asks. */
-async function processorMs(url: string, pids: readonly number[]): Promise<number> {
-  const [began, before] = [performance.now(), totalSeconds(pids)];
+/** Milliseconds of what the server spends on an answer, beyond what it spends in that time when nobody asks. */
+async function costMs(url: string, seconds: () => number): Promise<number> {
+  const [began, before] = [performance.now(), seconds()];
   for (let i = 0; i < SCRAPES; i++) await (await fetch(url)).text();
-  const [ms, busy] = [performance.now() - began, totalSeconds(pids) - before];
-  const idleFrom = totalSeconds(pids);
+  const [ms, busy] = [performance.now() - began, seconds() - before];
+  const idleFrom = seconds();
   await new Promise((resolve) => setTimeout(resolve, ms));
-  return ((busy - (totalSeconds(pids) - idleFrom)) * 1000) / SCRAPES;
+  return ((busy - (seconds() - idleFrom)) * 1000) / SCRAPES;
 }
 
 export async function scrapes(lab: Lab, goals: { readonly share: number; readonly ms: number }): Promise<Part[]> {
@@ -53,13 +45,24 @@ export async function scrapes(lab: Lab, goals: { readonly share: number; readonl
       ['put', (key: string) => client.put(key, value)],
       ['get', (key: string) => client.get(key)],
     ] as const;
+    const scraper = new Worker(SCRAPER, { workerData: url });
+    undo(() => scraper.terminate());
     const parts: Part[] = [];
     for (const [name, call] of kinds) {
-      const measure = (): Promise<number> => rate(draw(CALLS), OUTSTANDING, call, ROUND_MS);
-      const [scraped = [], alone = []] = await interleave(lab, [
-        { name: 'scraped', run: () => whileScraped(url, measure) },
-        { name: 'alone', run: measure },
-      ]);
+      const measure = (): Promise<number> => rate(draw(CALLS), OUTSTANDING, call, TURN_MS);
+      const [scraped, alone]: [number[], number[]] = [[], []];
+      for (let round = 0; round <= lab.rounds; round++) {
+        let [withScrape, without] = [0, 0];
+        for (let turn = 0; turn < TURNS; turn++) {
+          lab.signal.throwIfAborted();
+          without += await measure();
+          scraper.postMessage('scrape');
+          withScrape += await measure();
+        }
+        if (round === 0) continue; // to warm up
+        scraped.push(withScrape / TURNS);
+        alone.push(without / TURNS);
+      }
       parts.push(
         part(
           `tcp ${name}, ${OUTSTANDING} outstanding, a scrape each second, against none`,
@@ -69,8 +72,17 @@ export async function scrapes(lab: Lab, goals: { readonly share: number; readonl
         ),
       );
     }
-    const [costs = []] = await interleave(lab, [{ name: 'scrape', run: () => processorMs(url, cluster.pids) }]);
-    parts.push(part('processor time of a scrape, all threads', atMost(goals.ms, 'ms'), costs, `${SCRAPES} in a round`));
+    const { pids } = cluster;
+    const [all = [], data = []] = await interleave(lab, [
+      { name: 'all', run: () => costMs(url, () => totalSeconds(pids)) },
+      {
+        name: 'data plane',
+        run: () => costMs(url, () => pids.reduce((sum, pid) => sum + threadsSeconds(pid, DATA_PLANE), 0)),
+      },
+    ]);
+    const detail = `${SCRAPES} answers a round`;
+    parts.push(part('processor time of a scrape, all threads', atMost(goals.ms, 'ms'), all, detail));
+    parts.push(part('of that the data plane', atMost(1000 * (1 - goals.share), 'ms (1 % of a second)'), data, detail));
     return parts;
   });
 }

@@ -1,17 +1,14 @@
-/** A thread that asks for a server's metrics each second, as Prometheus does; its data is the address of the page. */
+/** A thread that asks for a server's metrics when it is told to, as Prometheus does; its data is their address. */
 import { parentPort, workerData } from 'node:worker_threads';
 
 const url = String(workerData);
-const EACH_MS = 1000;
-
 const headers = { accept: 'application/openmetrics-text; version=1.0.0' };
 
 async function scrape(): Promise<void> {
   const answer = await fetch(url, { headers });
   const text = await answer.text();
   if (!answer.ok || !text.endsWith('# EOF\n')) throw new Error(`${url} answered ${answer.status}: ${text}`);
+  parentPort?.postMessage('scraped');
 }
 
-await scrape();
-parentPort?.postMessage('scraped');
-setInterval(() => void scrape(), EACH_MS);
+parentPort?.on('message', () => void scrape());

@@ -1,14 +1,19 @@
 /// <reference lib="dom" />
-/** The page in a real browser, which has to be installed: apt-get install chromium. */
+/**
+ * The page in a real browser, which has to be installed: apt-get install chromium. With FARKV_PICTURE=FILE the page under
+ * load is written there as it looks at the end: that is how docs/monitoring.png is made.
+ */
 import test, { type ExecutionContext } from 'ava';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as rest } from 'node:timers/promises';
 import { chromium, type Page } from 'playwright-core';
-import { connect } from '../../client/index.js';
+import type { BufferValue, Client } from '../../client/index.js';
 import { Cluster } from '../support/cluster.js';
 import { ask } from '../support/http.js';
+import { patient } from '../support/sdk-clients.js';
 
 const ARGS = [
   '--headless',
@@ -21,6 +26,35 @@ const ARGS = [
   '--disable-sync',
 ];
 const MINUTES = 240_000;
+
+const KEYS = 500;
+/** Of the picture in the documents: what there is to see of a cluster under load takes a while. */
+const PICTURE = { width: 1280, height: 1140, afterMs: 25_000 } as const;
+
+/** Reads and changes values until it is told to stop, with rests: servers and browser need the processors as well. */
+class Load {
+  #stopped = false;
+  readonly #done: Promise<void>;
+
+  constructor(private readonly client: Client<BufferValue, Buffer>) {
+    this.#done = this.#run();
+  }
+
+  async #run(): Promise<void> {
+    for (let i = 0; !this.#stopped; i++) {
+      const key = `key ${i % KEYS}`;
+      await this.client.put(key, '<b>value</b>');
+      // A third of them is there.
+      for (let n = 0; n < 3; n++) await this.client.get(n === 0 ? key : `${key}, missing ${n}`);
+      if (i % 5 === 0) await rest(5);
+    }
+  }
+
+  async stop(t: ExecutionContext): Promise<void> {
+    this.#stopped = true;
+    await t.notThrowsAsync(this.#done);
+  }
+}
 
 interface Visit {
   readonly page: Page;
@@ -89,19 +123,33 @@ async function unchanged(t: ExecutionContext, page: Page): Promise<void> {
   t.is(await page.locator('#attention li[data-kept]').count(), 1);
 }
 
+async function picture(page: Page): Promise<void> {
+  const path = process.env.FARKV_PICTURE;
+  if (path === undefined) return;
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize(PICTURE);
+  await rest(PICTURE.afterMs);
+  await page.evaluate(() => {
+    if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+    window.scrollTo(0, 0);
+  });
+  await page.screenshot({ path, fullPage: true });
+}
+
 test.serial('the page shows a cluster under load, and says that a server was killed', async (t) => {
   const cluster = await Cluster.start(t, {
     servers: 3,
     shards: 6,
     args: ['--http-listen', '127.0.0.1:0', '--owner-lease-ms', '4000'],
   });
-  const client = await connect({ servers: cluster.addresses, timeoutMs: MINUTES });
-  t.teardown(() => client.close());
-  for (let i = 0; i < 500; i++) await client.put(`key ${i}`, '<b>value</b>');
+  const client = await patient(t, cluster.addresses);
+  for (let i = 0; i < KEYS; i++) await client.put(`key ${i}`, '<b>value</b>');
+  const load = new Load(client);
   const at = cluster.server(0).readyLine?.http[0] ?? '';
   const { page, wrong, hosts } = await visit(t, at);
   await page.locator('#facts', { hasText: '6 of 6 served' }).waitFor();
-  await page.locator('#facts', { hasText: '500' }).waitFor();
+  await page.locator('#facts', { hasText: String(KEYS) }).waitFor();
+  await page.locator('#facts', { hasText: /GETs\s*[1-9][\d,]*\/s, 3\d % hits/ }).waitFor();
   t.is(await page.locator('#servers tbody tr').count(), 3);
   t.is(await page.locator('#shards tbody tr').count(), 6);
   t.is(await page.locator('canvas').count(), 4);
@@ -124,6 +172,8 @@ test.serial('the page shows a cluster under load, and says that a server was kil
     .first()
     .waitFor();
   await unchanged(t, page);
+  await picture(page);
+  await load.stop(t);
   t.deepEqual(wrong, []);
   t.deepEqual([...hosts], [at], 'nothing comes from another host');
 });

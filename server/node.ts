@@ -47,7 +47,7 @@ import type { MetadataDriver } from './metadata/driver.js';
 import { LeaseHolder } from './metadata/lease-holder.js';
 import { LatestWall } from './latest-wall.js';
 import { asFarkvError } from './native-errors.js';
-import { leaseWaitMs, waitForLeases } from './shards/lease-wait.js';
+import { leaseWaitMs, longestLeaseMs, waitForLeases } from './shards/lease-wait.js';
 import { leftLines, whetherStays } from './shards/leaving.js';
 import { NO_TROUBLES, ShardDriver } from './shards/driver.js';
 import { probe } from './shards/probe.js';
@@ -444,7 +444,7 @@ export class FarkvNode {
         waitForLeases(directory.lastRun, lockedNs, { bootTimeNs: this.#native.bootTimeNs, sleep }),
         lease.first,
       ]).then(() => undefined),
-      beforeServing: () => directory.markServing({ leaseMs, driftPpm }),
+      beforeServing: () => directory.markServing({ leaseMs: longestLeaseMs(leaseMs, driver.state), driftPpm }),
       random64,
       found: this.#found,
       sleep,

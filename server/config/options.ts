@@ -315,7 +315,7 @@ export const SERVER_OPTIONS = {
     default: '2000',
     parse: within(100, 60_000, parseDuration, ' ms'),
     describe:
-      'How long a client may read before it renews its lease, 100 to 60000 ms. A restarted server waits that long before it serves',
+      'How long a client may read before it renews its lease, 100 to 60000 ms. A server that was killed waits that long before it serves again, or for --owner-lease-ms where that is shorter',
   }),
   'drain-ms': option({
     group: 'Timing',

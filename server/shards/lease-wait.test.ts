@@ -1,10 +1,16 @@
 import test from 'ava';
-import { leaseWaitMs, waitForLeases } from './lease-wait.js';
+import { leaseWaitMs, longestLeaseMs, waitForLeases } from './lease-wait.js';
 
 test('the wait is longer than the lease by what two clocks may differ', (t) => {
   t.is(leaseWaitMs({ leaseMs: 2000, driftPpm: 0 }), 2010);
   t.is(leaseWaitMs({ leaseMs: 2000, driftPpm: 1000 }), 2014);
   t.is(leaseWaitMs({ leaseMs: 60_000, driftPpm: 100_000 }), 72_010);
+});
+
+test('no lease of a client is longer than what it is granted, nor than what its owner has from the leader', (t) => {
+  t.is(longestLeaseMs(2000, { ownerLease: { leaseMs: 800, driftPpm: 0 } }), 800);
+  t.is(longestLeaseMs(2000, { ownerLease: { leaseMs: 60_000, driftPpm: 0 } }), 2000);
+  t.throws(() => longestLeaseMs(2000, { ownerLease: { leaseMs: 0, driftPpm: 0 } }));
 });
 
 test('without a last run nothing is waited for', async (t) => {

@@ -1,11 +1,13 @@
 import test from 'ava';
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
 import { connect } from '../../client/index.js';
 import { ControlClient } from '../../net/control-client.js';
 import type { ClientMap } from '../../core/protocol/index.js';
 import { Cluster, CLI, farkv, freePorts, type ReadyLine } from '../support/cluster.js';
+import { patient } from '../support/sdk-clients.js';
 import { statusOf } from '../support/status.js';
 import { spawn } from 'node:child_process';
 
@@ -146,6 +148,38 @@ test.serial(
     t.true(waited >= 3000, `served after ${waited} ms`);
     await server.stop();
     t.false(existsSync(mark));
+  },
+);
+
+test.serial(
+  'the wait is that of the owner where its own lease is shorter, and nobody reads what is over',
+  async (t) => {
+    const cluster = await Cluster.start(t, { args: ['--lease-ms', '60000', '--owner-lease-ms', '1500'] });
+    const server = cluster.server(0);
+    t.like(JSON.parse(readFileSync(join(server.dataDir, 'serving.json'), 'utf8')), { leaseMs: 1500 });
+    const reader = await patient(t, server.address);
+    await reader.put('key', 'old');
+    t.is((await reader.get('key'))?.toString(), 'old');
+    await server.kill();
+    // Over shm it may read the memory of the dead process for as long as its lease lasts.
+    const found: (string | undefined)[] = [];
+    const write = { over: false };
+    const reading = (async () => {
+      for (let after = 0; after < 100; after += write.over ? 1 : 0) {
+        const isAfter = write.over;
+        const value = (await reader.get('key'))?.toString();
+        if (isAfter) found.push(value);
+        await turn();
+      }
+    })();
+    const started = performance.now();
+    await server.start();
+    t.true(performance.now() - started >= 1500);
+    const writer = await patient(t, server.address);
+    await writer.put('key', 'new');
+    write.over = true;
+    await reading;
+    t.deepEqual([...new Set(found)], ['new']);
   },
 );
 

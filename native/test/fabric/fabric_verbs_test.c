@@ -117,8 +117,8 @@ TEST(a_client_lets_a_lost_device_go_and_binds_anew) {
     pair_connect(&p, 1, &p.client_conn, &p.owner_conn);
     CHECK(d->queues == 1 && !d->lost && d->device);
     CHECK(fab_mr_gone(offered) && !fab_mr_gone(local) && !fab_mr_gone(served));
-    fab_dereg(offered);
     read_is_whole(&p, p.client_conn, served, local, to);
+    fab_dereg(offered);
     fab_dereg(local);
     fab_disconnect(p.client_conn);
     CHECK(pair_next(&p, &p.owner).opcode == FAB_WC_DISCONNECT);

@@ -35,9 +35,10 @@ export function processorSeconds(pid: number): number {
   return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + threadSeconds(pid, thread), 0);
 }
 
-/** Seconds of the threads of the process whose name begins so; 0 where the kernel does not account threads. */
+/** Seconds of the threads of the process whose name begins so. Throws where the kernel does not account threads. */
 export function threadsSeconds(pid: number, name: string): number {
-  if (!existsSync('/proc/self/schedstat')) return 0;
+  if (!existsSync('/proc/self/schedstat'))
+    throw new Error('this kernel does not say what a thread spends: it has no CONFIG_SCHED_INFO');
   return readdirSync(`/proc/${pid}/task`)
     .filter((thread) => readFileSync(`/proc/${pid}/task/${thread}/comm`, 'utf8').startsWith(name))
     .reduce((sum, thread) => sum + threadSeconds(pid, thread), 0);

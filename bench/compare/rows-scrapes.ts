@@ -2,6 +2,7 @@
  * What it costs to be watched: PUTs and GETs of a server whose metrics are asked for each second, against the same
  * server when nobody asks; and what one such answer takes.
  */
+import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { freePorts } from '../../test/support/cluster.js';
 import { ONE_COPY } from '../demo-cluster.js';
@@ -56,8 +57,10 @@ export async function scrapes(lab: Lab, goals: { readonly share: number; readonl
         for (let turn = 0; turn < TURNS; turn++) {
           lab.signal.throwIfAborted();
           without += await measure();
+          const answered = once(scraper, 'message');
           scraper.postMessage('scrape');
           withScrape += await measure();
+          await answered;
         }
         if (round === 0) continue; // to warm up
         scraped.push(withScrape / TURNS);

@@ -20,6 +20,11 @@ const FABRIC = 'fabric fabric/shm fabric/tcp fabric/verbs';
 const PARTS = [
   { of: /^(table|protocol_model)/, parts: 'base table', support: ['check', 'protocol_machine'] },
   { of: /^log_/, parts: 'base log', support: ['check', 'memory_disk', 'log_rig'] },
+  {
+    of: /^fabric_verbs_device$/, // also with memory of a client's session
+    parts: `base wire ${FABRIC} client/session`,
+    support: ['check', 'fabric_*'],
+  },
   { of: /^fabric/, parts: `base ${FABRIC}`, support: ['check', 'smaps', 'fabric_*', 'tcp_*', 'shm_raw'] },
   { of: /^resp/, parts: 'base wire resp', support: ['check'] },
   { of: /^/, parts: `base log table wire ${FABRIC} dataplane client/session client/lookup client`, support: ['*'] },

@@ -197,6 +197,14 @@ export interface SlowRequest {
   readonly keyHash?: string;
   /** Absent: its connection is gone. */
   readonly client?: string;
+  /**
+   * Of a change that copies or the disk had to have: until it was prepared; from then until all had it; and who was the
+   * last: the id of a copy, 16 hex digits; `disk`, the owner's own; `log`, its log, where changes are answered before the
+   * disk has them; or `config`: the shard's copies were others from then on.
+   */
+  readonly queuedMs?: number;
+  readonly heldMs?: number;
+  readonly last?: string;
 }
 
 /** A client's connection to a worker that the worker ended. */

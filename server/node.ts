@@ -377,7 +377,7 @@ export class FarkvNode {
     const opened = await openDataPlane({
       settings: this.#settings,
       native: this.#native,
-      state,
+      state: () => group.driver.state,
       transports,
       dataDir: directory.path,
       incarnation: this.#incarnation,

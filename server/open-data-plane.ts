@@ -25,7 +25,7 @@ import { logFailure, recover, textOf, type Values } from './values-log.js';
 export interface OpenDataPlaneOptions {
   readonly settings: ServerSettings;
   readonly native: Pick<Addon, 'DataPlane' | 'rdmaAddresses'>;
-  readonly state: MetadataState;
+  readonly state: () => MetadataState;
   readonly transports: readonly Provider[];
   /** Where the sockets of transports for the same host lie. */
   readonly dataDir: string;
@@ -61,7 +61,8 @@ interface Started {
 }
 
 export async function openDataPlane(options: OpenDataPlaneOptions): Promise<OpenedDataPlane> {
-  const { settings, state, transports, dataDir, log, values } = options;
+  const { settings, transports, dataDir, log, values } = options;
+  const state = options.state();
   const servers = Math.max(1, state.servers.length, state.voters.length);
   const wanted = Math.min(settings.dataPlaneThreads, Math.ceil(state.shards.length / servers));
   const workers = Math.max(1, wanted, values?.threads ?? 0);
@@ -95,7 +96,7 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
     );
   };
   if (settings.hugePages !== 'off') logPages(plane, log);
-  const few = fewDescriptors(settings.memoryBytes, options.state.shards.length);
+  const few = fewDescriptors(settings.memoryBytes, state.shards.length);
   if (few !== undefined) log.warn(few);
   watchDescriptors(plane, log);
   log.info(`data on ${bound.map((b) => `${b.provider} ${b.address}`).join(', ')}`);
@@ -121,11 +122,13 @@ function startsOf(
 }
 
 async function start(
-  { settings, native, state, incarnation, values, log, fatal, failure }: OpenDataPlaneOptions,
+  options: OpenDataPlaneOptions,
   transports: readonly Provider[],
   workers: number,
   sockets: readonly string[],
 ): Promise<Started> {
+  const { settings, native, incarnation, values, log, fatal, failure } = options;
+  const state = options.state();
   const { leaseMs, driftPpm, maxClients, clientQuota, polling, hugePages, memoryBytes, scrubMs, slowMs } = settings;
   const plane = new native.DataPlane({
     serverIncarnation: incarnation,
@@ -150,7 +153,7 @@ async function start(
     ...(values === undefined ? {} : { log: values.log }),
   });
   reportTransports(plane, log);
-  reportSlow(plane, log);
+  reportSlow(plane, options.state, log);
   // Who asks before this start has its first lease is told nothing.
   plane.setGrantUntil(0n);
   let recovering = true;

@@ -1,4 +1,5 @@
 import test from 'ava';
+import type { MetadataState } from '../core/metadata/state.js';
 import type { LogLevel } from '../core/log-level.js';
 import { Log, type LogFields } from './log.js';
 import { reportSlow } from './slow-lines.js';
@@ -6,7 +7,9 @@ import { reportSlow } from './slow-lines.js';
 test('a slow request is in the log with the hash of its key, and what was left out is counted', (t) => {
   const plane: Parameters<typeof reportSlow>[0] = { onSlow: undefined };
   const lines: (readonly [LogLevel, string, LogFields | undefined])[] = [];
-  reportSlow(plane, new Log('info', (...line) => lines.push(line as never)));
+  const copies = [{ id: '00000000000000cd', member: 's2' }];
+  const state = { copySets: [{ copies }] } as unknown as MetadataState;
+  reportSlow(plane, () => state, new Log('info', (...line) => lines.push(line as never)));
   const slow = {
     operation: 'put',
     result: 'ok',
@@ -16,6 +19,8 @@ test('a slow request is in the log with the hash of its key, and what was left o
     client: '01',
   } as const;
   plane.onSlow?.({ ...slow, ms: 123.456789 }, 0);
+  for (const last of ['00000000000000cd', '00000000000000ef', 'disk', 'log', 'config'])
+    plane.onSlow?.({ ...slow, shard: 0, ms: 120.2, queuedMs: 0.0123, heldMs: 119.5, last }, 0);
   plane.onSlow?.({ operation: 'lease', result: 'ERR_BUSY', worker: 0, shard: 0, ms: 200 }, 3);
   t.deepEqual(lines, [
     [
@@ -23,6 +28,22 @@ test('a slow request is in the log with the hash of its key, and what was left o
       'put of key 00000000000000ab by client 01 took 123.457 ms at worker 1, shard 7: ok',
       { event: 'slow-request', tookMs: 123.457, ...slow },
     ],
+    ...(
+      [
+        [{ last: 'copy', server: 's2' }, 's2 had it'],
+        [{ last: 'copy', server: '00000000000000ef' }, '00000000000000ef had it'],
+        [{ last: 'disk' }, 'it was on the disk'],
+        [{ last: 'log' }, 'its log had it'],
+        [{ last: 'config' }, 'the copies were others'],
+      ] as const
+    ).map(
+      ([fields, until]) =>
+        [
+          'warn',
+          `put of key 00000000000000ab by client 01 took 120.2 ms at worker 1, shard 0: ok (0.012 ms until its turn, 119.5 ms until ${until})`,
+          { event: 'slow-request', tookMs: 120.2, ...slow, shard: 0, queuedMs: 0.012, heldMs: 119.5, ...fields },
+        ] as const,
+    ),
     ['warn', '(3 lines of requests were not written)', { event: 'omitted', count: 3, of: 'slow-request' }],
     [
       'warn',

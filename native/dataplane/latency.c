@@ -7,7 +7,6 @@
  * Tenants have counts of their own and share the histograms: a histogram has 9 KB per operation, of which 16 tenants
  * would have 2.7 MB per thread. */
 #include "latency.h"
-#include "../base/clock.h"
 #include "client.h"
 
 void latencies_settle(worker *w) {
@@ -24,9 +23,13 @@ void latencies_settle(worker *w) {
 static __attribute__((noinline)) void tell_slow(const op *o, fkv_status s) {
     const dataplane_config *c = &o->worker->d->c;
     if (!c->on_slow) return;
+    bool held = o->prepared_ns != 0 && o->last != DATAPLANE_LAST_NONE;
     c->on_slow(c->ctx, &(dataplane_slow){ .client = o->client ? o->client->ticket.client : 0,
                                           .hash = fkv_op_is(o->request.op, FKV_KEYED) ? o->hash : 0,
                                           .ns = fkv_now_ns() - o->arrived_ns,
+                                          .queued_ns = held ? o->prepared_ns - o->arrived_ns : 0,
+                                          .held_ns = held ? o->ready_ns - o->prepared_ns : 0,
+                                          .last = held ? o->last : DATAPLANE_LAST_NONE,
                                           .worker = o->worker->number,
                                           .shard = o->request.shard,
                                           .op = (fkv_op)fkv_ops[o->request.op].counted,

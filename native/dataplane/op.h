@@ -67,6 +67,10 @@ struct op {
     const uint8_t *key, *body;
     uint64_t hash, arrived_ns, deadline_ns;
     uint64_t starved_ns; /* since when it has waited for memory that is being made; 0: not */
+    /* It was prepared, and all who had to have its record had it; both are set once it is ready. prepared_ns 0: it had no
+     * record. */
+    uint64_t prepared_ns, ready_ns;
+    uint64_t last; /* of them (dataplane_slow) */
     transfer *transfer;
     uint8_t *stream_bytes;      /* SCAN: the serialised entries still to be sent */
     uint64_t stream_checked_ns; /* GET: the entry was in the table then */

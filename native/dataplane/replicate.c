@@ -15,6 +15,7 @@
 #include "downlink.h"
 #include "durable.h"
 #include "feed.h"
+#include "latency.h"
 #include "op.h"
 #include "run.h"
 #include "suffix.h"
@@ -46,7 +47,8 @@ fkv_status replicate_admits(const op *o) {
     return can_be_made(o);
 }
 
-static void take_ready(shard *s);
+/* `last`: by what they are. */
+static void take_ready(shard *s, uint64_t last);
 
 static void draw(op *o) {
     shard *s = o->shard;
@@ -59,16 +61,18 @@ static void draw(op *o) {
 }
 
 void replicate_prepared(op *o) {
+    o->prepared_ns = latency_now(o->worker);
+    o->last = DATAPLANE_LAST_NONE;
     if (has_message(o)) {
         o->shard->drawn_bytes += replicate_room(o);
         draw(o);
-        if (!o->replicated) take_ready(o->shard); /* copies join, and nobody waits for them */
+        if (!o->replicated) take_ready(o->shard, DATAPLANE_LAST_NONE); /* copies join, and nobody waits for them */
         return;
     }
     fkv_status status = can_be_made(o); /* while its value was on its way, others took the room, or copies went */
     if (status == FKV_OK) {
         bulk_begin(o);
-        take_ready(o->shard);
+        take_ready(o->shard, DATAPLANE_LAST_NONE);
     } else {
         op_ends(o, status);
     }
@@ -97,7 +101,7 @@ static void commit_inherited(shard *s, uint64_t to) {
     }
 }
 
-static void take_ready(shard *s) {
+static void take_ready(shard *s, uint64_t last) {
     for (op *o; !list_empty(&s->bulks) && (o = bulk_next(s));) draw(o);
     uint64_t committed = replica_commit(&s->replica);
     if (s->copy) commit_inherited(s, committed);
@@ -107,14 +111,16 @@ static void take_ready(shard *s) {
         list_remove(&o->link);
         if (!has_message(o)) bulk_over(o);
         if (s->backlog) note_own(s, o);
+        o->ready_ns = latency_now(s->w);
+        o->last = last;
         o->state = OP_READY;
         list_push(&s->w->ready, &o->link);
         s->w->feed_starved = true; /* there is room in the window */
     }
 }
 
-void replicate_pulled(shard *s) { take_ready(s); }
-void replicate_logged(shard *s) { take_ready(s); }
+void replicate_pulled(shard *s) { take_ready(s, DATAPLANE_LAST_NONE); }
+void replicate_logged(shard *s) { take_ready(s, s->w->d->c.log.sync_ns ? DATAPLANE_LAST_LOG : DATAPLANE_LAST_DISK); }
 
 void replicate_count(shard *s) {
     s->backups = s->durable || replica_waits(&s->replica);
@@ -128,14 +134,14 @@ void replicate_changed(shard *s) {
     if (s->durable) durable_counts_anew(s); /* mutation: early/removal-keeps-buffer */
     if (!replica_enough(&s->replica)) bulks_end(s, FKV_TOO_FEW_COPIES);
     downlinks_wake(s); /* to who is waited for from now on, values are announced that have no numbers */
-    take_ready(s);
+    take_ready(s, DATAPLANE_LAST_CONFIG);
 }
 
 bool replicate_acked(shard *s, uint64_t id, const replica_ack *a, uint64_t lease_ns) {
     int place = replica_place(&s->replica, id);
     uint64_t before = place < 0 ? 0 : s->replica.peer[place].prepared;
     if (!replica_acked(&s->replica, id, a, lease_ns)) return false;
-    take_ready(s);
+    take_ready(s, id);
     if (s->replica.peer[place].prepared > before) copies_came_further(s, place);
     return true;
 }

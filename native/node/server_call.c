@@ -89,13 +89,24 @@ static bool set_u64_unless_0(napi_env env, napi_value o, const char *name, uint6
     return value == 0 || binding_set_hex64(env, o, name, value);
 }
 
+static bool set_last(napi_env env, napi_value o, const dataplane_slow *s) {
+    if (s->last == DATAPLANE_LAST_NONE) return true;
+    return binding_set_number(env, o, "queuedMs", (double)s->queued_ns / 1e6) &&
+           binding_set_number(env, o, "heldMs", (double)s->held_ns / 1e6) &&
+           (s->last == DATAPLANE_LAST_DISK     ? binding_set_text(env, o, "last", "disk")
+            : s->last == DATAPLANE_LAST_LOG    ? binding_set_text(env, o, "last", "log")
+            : s->last == DATAPLANE_LAST_CONFIG ? binding_set_text(env, o, "last", "config")
+                                               : binding_set_hex64(env, o, "last", s->last));
+}
+
 static napi_value slow_object(napi_env env, const dataplane_slow *s) {
     napi_value o;
     bool good = napi_create_object(env, &o) == napi_ok && binding_set_text(env, o, "operation", fkv_ops[s->op].name) &&
                 binding_set_text(env, o, "result", s->status == FKV_OK ? "ok" : fkv_status_name(s->status)) &&
                 binding_set_number(env, o, "ms", (double)s->ns / 1e6) &&
                 binding_set_number(env, o, "worker", s->worker) && binding_set_number(env, o, "shard", s->shard) &&
-                set_u64_unless_0(env, o, "keyHash", s->hash) && set_u64_unless_0(env, o, "client", s->client);
+                set_last(env, o, s) && set_u64_unless_0(env, o, "keyHash", s->hash) &&
+                set_u64_unless_0(env, o, "client", s->client);
     return good ? o : NULL;
 }
 

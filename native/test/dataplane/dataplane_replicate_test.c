@@ -56,10 +56,19 @@ static void wait_until_drawn(uint64_t lsn) {
 
 static void set_wait(shard *s, uint64_t wait_ms) { s->w->d->c.wait_ms = (uint32_t)wait_ms; }
 
+static uint64_t slow_ns; /* dataplane_config's, of the next data plane */
+static dataplane_slow told;
+static void on_slow(void *ctx, const dataplane_slow *s) {
+    (void)ctx;
+    if (s->op == FKV_OP_PUT) told = *s;
+}
+
 static void up(void) {
     rig_init(&r, provider, NULL);
     r.config.client_quota = 8192;
     r.config.wait_ms = RIG_WAIT_MS;
+    r.config.on_slow = on_slow;
+    r.config.slow_ns = slow_ns;
     number = raw_shard_of(0, "alpha", 5);
     rig_up(&r, RIG_SHARDS, SHARD_BYTES);
     raw_up(&c, &r, 1);
@@ -269,6 +278,36 @@ TEST(a_change_does_not_wait_for_ever_while_the_window_is_full) {
     down();
 }
 
+/* What was told of a change that has been answered. */
+static const dataplane_slow *told_of_last(void) {
+    on_worker(look, 0);
+    CHECK_EQ(told.client, 1);
+    CHECK(told.ns >= told.queued_ns + told.held_ns);
+    return &told;
+}
+
+TEST(a_request_that_is_told_says_for_whom_it_waited) {
+    slow_ns = 1;
+    up();
+    uint64_t id = raw_put_begin(&c, "alpha", "one", 3);
+    wait_until_drawn(1);
+    on_worker(acknowledge, 1);
+    CHECK_EQ(raw_end(&c, id), FKV_OK);
+    CHECK_EQ(told_of_last()->last, BACKUP);
+    CHECK(told.held_ns > 0);
+    id = raw_put_begin(&c, "alpha", "two", 3);
+    wait_until_drawn(2);
+    on_worker(let_go, 2);
+    CHECK_EQ(raw_end(&c, id), FKV_OK);
+    CHECK_EQ(told_of_last()->last, DATAPLANE_LAST_CONFIG);
+    CHECK(told.held_ns > 0);
+    CHECK_EQ(raw_put(&c, "alpha", "six", 3), FKV_OK);
+    CHECK_EQ(told_of_last()->last, DATAPLANE_LAST_NONE);
+    CHECK(told.ns > 0 && told.queued_ns == 0 && told.held_ns == 0);
+    down();
+    slow_ns = 0;
+}
+
 static void tests(void) {
     RUN(a_change_is_neither_seen_nor_answered_before_the_backup_has_it);
     RUN(changes_take_effect_in_the_order_of_their_records);
@@ -279,6 +318,7 @@ static void tests(void) {
     RUN(an_owner_answers_and_grants_no_longer_than_its_backup_lets_it);
     RUN(a_change_waits_while_the_window_is_full);
     RUN(a_change_does_not_wait_for_ever_while_the_window_is_full);
+    RUN(a_request_that_is_told_says_for_whom_it_waited);
 }
 
 int main(int argc, char **argv) { return rig_main(argc, argv, &provider, tests); }

@@ -54,6 +54,7 @@ export class Client<In, Out = In> extends Keyspace<In, Out> {
     tracedOf = (client) => ({
       caller: client.#operations,
       stats: () => client.#cluster.stats(),
+      takeSteps: () => client.#native.takeSteps(),
       hashOf: (space, key) => {
         const hash = client.#native.hashOf(space, key);
         return typeof hash === 'bigint' ? toHex64(hash) : undefined;

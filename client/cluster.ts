@@ -23,6 +23,7 @@ import { Routes, shardRange, type Identity } from './routes.js';
 import { Scanner } from './scan.js';
 import { SpunReads } from './spun-reads.js';
 import { StaleMap } from './stale-map.js';
+import { isTraced } from './trace.js';
 import { localCapabilities, type ClientStats, type Transport } from './transport.js';
 import { ValueMemory } from './value-memory.js';
 
@@ -201,6 +202,7 @@ export class Cluster {
       polling,
       cachedLocations,
       unavailableMs: Number.isFinite(unavailableAfterMs) ? unavailableAfterMs : 0,
+      traced: isTraced(),
       onReady: () => this.#parts?.operations.drain(),
       onEvent: (event) => this.#native(event),
     });
@@ -256,6 +258,11 @@ export class Cluster {
 
   #native(event: NativeClientEvent): void {
     if (this.#closed) return;
+    if (event.type === 'line') {
+      const { level, message, omitted } = event;
+      this.#settings.onEvent({ type: 'log', level, message, omitted });
+      return;
+    }
     if (event.type === 'not-owner') {
       // The server will push what changed, unless it has lost its cluster.
       this.#stale.notOwner();

@@ -12,7 +12,7 @@ import { resolveCodec, type BufferValue, type Codec } from './codec.js';
 import { parseOptions, type ConnectOptions, type Servers } from './options.js';
 import { Cluster } from './cluster.js';
 import { argumentError, asFarkvError, FarkvError, textOfError } from './errors.js';
-import { trace } from './trace.js';
+import { isTraced, trace } from './trace.js';
 
 /**
  * Connects to a cluster. Resolves when its data planes can be used; rejects with a FarkvError: ERR_CONFIG and
@@ -46,7 +46,7 @@ export async function connect(
     const cluster = new Cluster(settings);
     const parts = await cluster.open();
     const client = new Client<never, unknown>(cluster, parts, settings, codec);
-    if (process.env.FARKV_TRACE === '1') trace(tracedOf(client));
+    if (isTraced()) trace(tracedOf(client));
     return client;
   } catch (error) {
     throw asFarkvError(error, 'ERR_CONFIG');

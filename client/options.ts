@@ -16,7 +16,17 @@ import type { Transport } from './transport.js';
 export type ClientEvent =
   | { readonly type: 'transport'; readonly transport: Transport }
   | { readonly type: 'control'; readonly server: string; readonly connected: boolean; readonly reason?: string }
-  | { readonly type: 'map'; readonly mapEpoch: number };
+  | { readonly type: 'map'; readonly mapEpoch: number }
+  /**
+   * What a transport of this client says: why a device cannot be used, or a connection was given up. At most 20 in 10 s;
+   * `omitted`: so many before this one were left out.
+   */
+  | {
+      readonly type: 'log';
+      readonly level: 'error' | 'warn' | 'info';
+      readonly message: string;
+      readonly omitted: number;
+    };
 
 /**
  * One server or several, each as the top of this file says; one that answers is enough, the others are learned from it.

@@ -1,12 +1,14 @@
 /**
  * FARKV_TRACE=1: the steps of each call on standard error, for a person who wants to know where one operation spends its
- * time. A subscriber of the channel `farkv:call`, and the client's counters before and after: nothing is added to calls
- * of a process without it. Servers with FARKV_TRACE=1 write the requests that they are asked, under the same hash
- * (server/slow-lines.ts).
+ * time. A subscriber of the channel `farkv:call`, the steps of the native client (native/client/session/steps.h), and its
+ * counters before and after: nothing is added to calls of a process without it. Servers with FARKV_TRACE=1 write the
+ * requests that they are asked, under the same hash (server/slow-lines.ts).
  *
  *   farkv trace: get, namespace 0, key 0f3a5c7e9b1d2f40 of 8 B, shard 3
  *     +0.021 ms  SDK: the call has returned
- *     +0.204 ms  native client: 1 READ of 192 B over tcp (the owner followed the index to the entry)
+ *     +0.034 ms  native client: READ of 64 B posted over tcp
+ *     +0.174 ms  native client: READ landed, 192 B
+ *     +0.204 ms  native client: the owner followed the index to the entry
  *     +0.215 ms  SDK: ended, with a value of 5 B
  *
  * For one operation at a time: what others do meanwhile is counted with it. Not for keys and values: neither is written.
@@ -15,6 +17,8 @@ import { tracingChannel } from 'node:diagnostics_channel';
 import { writeSync } from 'node:fs';
 import { types } from 'node:util';
 import { knowCallers, type CallMessage } from './call-channel.js';
+import { addon } from '../native/addon.js';
+import type { NativeStep } from '../native/native-client.js';
 import type { Key } from './pending.js';
 import type { ClientStats } from './transport.js';
 
@@ -22,28 +26,16 @@ export interface Traced {
   /** As the client's calls name it (callOf). */
   readonly caller: object;
   readonly stats: () => ClientStats;
+  readonly takeSteps: () => readonly NativeStep[];
   /** Undefined: this is no key. */
   readonly hashOf: (space: number, key: Key) => string | undefined;
   readonly shardOf: (space: number, key: Key) => number;
 }
 
-type Counts = Pick<
-  ClientStats,
-  | 'gets'
-  | 'reads'
-  | 'readBytes'
-  | 'followedReads'
-  | 'locationHits'
-  | 'locationStale'
-  | 'tornReads'
-  | 'lateDiscards'
-  | 'foreignReads'
-  | 'twoSidedGets'
-  | 'changes'
-  | 'leaseRenewals'
->;
-const NAMES: readonly (keyof Counts)[] = [
-  'gets',
+/** Whether calls are traced in this process. */
+export const isTraced = (): boolean => process.env.FARKV_TRACE === '1';
+
+const NAMES = [
   'reads',
   'readBytes',
   'followedReads',
@@ -52,17 +44,16 @@ const NAMES: readonly (keyof Counts)[] = [
   'tornReads',
   'lateDiscards',
   'foreignReads',
-  'twoSidedGets',
-  'changes',
-  'leaseRenewals',
-];
+] as const;
+type Counts = Pick<ClientStats, (typeof NAMES)[number]>;
 
 interface Begun {
   readonly client: Traced;
+  /** On the clock of the native client's steps. */
   readonly atMs: number;
   readonly before: Counts;
-  /** Its promise is not settled when the call returns. */
-  pending: boolean;
+  /** A READ was one of its steps; those of mapped memory are none. */
+  reads: boolean;
 }
 
 const clients = new Map<object, Traced>();
@@ -84,10 +75,12 @@ export function trace(client: Traced, write = toStandardError): void {
   subscribed = true;
   const callerOf = knowCallers();
   const begun = new WeakMap<CallMessage, Begun>();
+  const underWay = new WeakMap<Traced, number>();
   const ended = (message: CallMessage): void => {
     const call = begun.get(message);
     if (call === undefined) return;
     begun.delete(message);
+    underWay.set(call.client, (underWay.get(call.client) ?? 1) - 1);
     write(lines(call, message).join(''));
   };
   tracingChannel<CallMessage, CallMessage>('farkv:call').subscribe({
@@ -95,7 +88,10 @@ export function trace(client: Traced, write = toStandardError): void {
       const client = clients.get(callerOf(message) ?? message);
       if (client === undefined) return;
       write(`farkv trace: ${aboutOf(client, message)}\n`);
-      begun.set(message, { client, atMs: performance.now(), before: client.stats(), pending: false });
+      const others = underWay.get(client) ?? 0;
+      if (others === 0) client.takeSteps(); // of what nobody asked for: leases
+      underWay.set(client, others + 1);
+      begun.set(message, { client, atMs: bootMs(), before: client.stats(), reads: false });
     },
     end: (message) => {
       const call = begun.get(message);
@@ -104,8 +100,7 @@ export function trace(client: Traced, write = toStandardError): void {
         ended(message);
         return;
       }
-      call.pending = true;
-      write(step(call, 'SDK: the call has returned'));
+      write([...taken(call), step(call, 'SDK: the call has returned')].join(''));
     },
     asyncStart: () => undefined,
     asyncEnd: ended,
@@ -130,16 +125,20 @@ function aboutOf(client: Traced, { call, namespace, key, keys }: CallMessage): s
   ].join(', ');
 }
 
-const step = ({ atMs }: Begun, text: string): string => `  +${(performance.now() - atMs).toFixed(3)} ms  ${text}\n`;
+const bootMs = (): number => Number(addon.bootTimeNs()) / 1e6;
+
+const step = ({ atMs }: Begun, text: string, ms = bootMs()): string => `  +${(ms - atMs).toFixed(3)} ms  ${text}\n`;
 
 function lines(call: Begun, message: CallMessage): string[] {
+  const steps = taken(call);
   const now = call.client.stats();
   const done = Object.fromEntries(NAMES.map((name) => [name, now[name] - call.before[name]])) as Record<
     keyof Counts,
     number
   >;
   return [
-    ...nativeSteps(done, providersOf(now)).map((text) => step(call, `native client: ${text}`)),
+    ...steps,
+    ...counted(done, call.reads).map((text) => step(call, `native client: ${text}`)),
     step(
       call,
       `SDK: ${message.error === undefined ? `ended, with ${resultOf(message.result)}` : failureOf(message.error)}`,
@@ -147,31 +146,43 @@ function lines(call: Begun, message: CallMessage): string[] {
   ];
 }
 
+/** What the native client has done since it was last asked. */
+function taken(call: Begun): string[] {
+  return call.client.takeSteps().map((one) => {
+    call.reads ||= one.type === 'read';
+    return step(call, `native client: ${textOf(one)}`, one.bootMs);
+  });
+}
+
+function textOf(one: NativeStep): string {
+  switch (one.type) {
+    case 'sent':
+      return `${one.operation} of ${one.bytes} B sent to the owner over ${one.provider}`;
+    case 'answered':
+      return `${one.operation} answered with ${one.bytes} B: ${one.result}`;
+    case 'read':
+      return `READ of ${one.bytes} B posted over ${one.provider}`;
+    case 'landed':
+      return one.result === 'ok' ? `READ landed, ${one.bytes} B` : `READ failed: ${one.result}`;
+  }
+}
+
 const many = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`;
 
-function nativeSteps(done: Counts, over: string): string[] {
-  const steps: string[] = [];
-  if (done.leaseRenewals > 0) steps.push(`${many(done.leaseRenewals, 'lease')} asked for`);
-  if (done.locationHits > 0) steps.push('the location of the entry was known');
-  if (done.locationStale > 0) steps.push('the known location of the entry was an old one');
-  if (done.reads > 0)
-    steps.push(
-      `${many(done.reads, 'READ')} of ${done.readBytes} B over ${over}${done.followedReads > 0 ? ' (the owner followed the index to the entry)' : ''}`,
-    );
+/** What is no step of its own. */
+function counted(done: Counts, reads: boolean): string[] {
+  const texts: string[] = [];
+  if (done.locationHits > 0) texts.push('the location of the entry was known');
+  if (done.locationStale > 0) texts.push('the known location of the entry was an old one');
+  if (done.reads > 0 && !reads) texts.push(`${many(done.reads, 'READ')} of ${done.readBytes} B`);
+  if (done.followedReads > 0) texts.push('the owner followed the index to the entry');
   for (const [count, why] of [
     [done.tornReads, 'torn by a change'],
     [done.lateDiscards, 'late for the lease'],
     [done.foreignReads, 'of memory that is another one now'],
   ] as const)
-    if (count > 0) steps.push(`${many(count, 'READ')} did not count, ${why}`);
-  if (done.twoSidedGets > 0) steps.push(`the owner was asked over ${over}`);
-  if (done.changes > 0) steps.push(`${many(done.changes, 'change')} sent to the owner over ${over}, and answered`);
-  return steps;
-}
-
-function providersOf({ transports }: ClientStats): string {
-  const used = transports.flatMap(({ provider, connected }) => (connected && provider !== undefined ? [provider] : []));
-  return [...new Set(used)].join(', ');
+    if (count > 0) texts.push(`${many(count, 'READ')} did not count, ${why}`);
+  return texts;
 }
 
 function resultOf(result: unknown): string {

@@ -3,11 +3,12 @@
  * options, its answers and its counters. Used by client/; native/addon.ts loads it.
  */
 import type { ErrorCode } from '../core/errors.js';
+import type { LogLevel } from '../core/log-level.js';
 import type { Polling } from '../core/polling.js';
 import type { EndReason } from '../core/protocol/end-reason.js';
 import type { Provider } from '../core/providers.js';
 import type { NativeRegion } from './data-plane.js';
-import type { PollingStats } from './data-plane-stats.js';
+import type { PollingStats, RequestKind } from './data-plane-stats.js';
 
 export interface NativeClientOptions {
   readonly hashSeed: Uint8Array;
@@ -33,6 +34,8 @@ export interface NativeClientOptions {
    * time.
    */
   readonly unavailableMs: number;
+  /** What it does is kept for takeSteps. */
+  readonly traced: boolean;
   /**
    * Called on the event loop when `drain` has something (once until drained), never from inside a call to this object:
    * there the result of `flush` says it.
@@ -45,6 +48,21 @@ export interface NativeClientOptions {
   readonly onEvent: (event: NativeClientEvent) => void;
 }
 
+/** A request or a READ was given to the transport (`sent`, `read`), or its reply came (`answered`, `landed`). */
+export type NativeStep = {
+  /** On the clock of bootTimeNs, milliseconds. */
+  readonly bootMs: number;
+  /** Of the message or the READ. */
+  readonly bytes: number;
+  readonly provider: Provider;
+} & (
+  | { readonly type: 'sent'; readonly operation: RequestKind }
+  | { readonly type: 'answered'; readonly operation: RequestKind; readonly result: string }
+  | { readonly type: 'read' }
+  /** `result`: 'ok', or why it failed. */
+  | { readonly type: 'landed'; readonly result: string }
+);
+
 export type NativeClientEvent =
   | {
       readonly type: 'connected';
@@ -55,6 +73,13 @@ export type NativeClientEvent =
     }
   | { readonly type: 'disconnected'; readonly owner: number; readonly provider: Provider; readonly reason: ErrorCode }
   | { readonly type: 'refused'; readonly owner: number; readonly provider: Provider; readonly reason: ErrorCode }
+  /** What a transport says of itself, in words; 20 in 10 s, and before it `omitted` were left out. */
+  | {
+      readonly type: 'line';
+      readonly level: Exclude<LogLevel, 'debug'>;
+      readonly message: string;
+      readonly omitted: number;
+    }
   | { readonly type: 'not-owner'; readonly shard: number }
   /** It is connected, and what was sent to it has had no answer for a while. */
   | { readonly type: 'silent'; readonly owner: number; readonly provider: Provider };
@@ -341,6 +366,8 @@ export interface NativeClient {
   /** Closes its connections. Idempotent. */
   closeRedis(): void;
   stats(): NativeClientStats;
+  /** Of a traced client: the steps since the last time, in their order, at most the latest 256. */
+  takeSteps(): NativeStep[];
   /**
    * Fails what is outstanding with ERR_CLOSED, disconnects, frees. What has ended may be drained once more, by the
    * caller itself: onReady is not called any more. Idempotent. An open client is not collected as long as its callbacks

@@ -6,6 +6,8 @@
  *   client_texts.c     the keys of a batch as one text         client_drain.c     drain, take
  *   client_ops.c       the table of operations                 client_stats.c     stats
  *   client_map.c       setTicket, setReplicated, setOwners, setRoutes
+ *   client_steps.c     takeSteps: what a traced client did
+ *   client_lines.c     what transports say
  *   client_redis.c     listenRedis, endRedis, closeRedis: a Redis gateway over this client
  *
  * Life. A client is one block of memory with a count of those who hold it: libuv's handles until they are closed, the
@@ -19,6 +21,7 @@
  */
 #ifndef FARKV_NODE_CLIENT_H
 #define FARKV_NODE_CLIENT_H
+#include <pthread.h>
 #include <uv.h>
 #include "../base/list.h"
 #include "../base/poller.h"
@@ -28,6 +31,7 @@
 enum {
     CLIENT_QUEUES = SESSION_PLACES,
     CLIENT_EVENTS = 256,         /* waiting to be told; more are dropped */
+    CLIENT_LINES = 16,           /* likewise */
     CLIENT_COMPLETIONS = 512,    /* records of one drain */
     CLIENT_WORDS = 10,           /* CompletionField.Words in native-client.ts */
     CLIENT_TEXTS_MAX = 64 << 10, /* TEXTS_MAX in native-client.ts */
@@ -98,6 +102,12 @@ typedef struct client_kind {
     uint32_t apart; /* flushes after which not everything was answered at once; from CLIENT_APART on, halves pay */
 } client_kind;
 
+typedef struct client_line {
+    int level;        /* FAB_LOG_* */
+    uint32_t omitted; /* so many before it were not told */
+    char text[512];
+} client_line;
+
 struct client {
     lookup *lookup; /* NULL: closed */
     napi_env env;
@@ -130,6 +140,11 @@ struct client {
     session_event events[CLIENT_EVENTS];
     client_redis *redis; /* NULL: none */
     uint32_t event_first, event_count;
+    client_line lines[CLIENT_LINES]; /* of transports, waiting to be told; under the lock */
+    uint32_t line_first, line_count; /* line_count is read without it */
+    uint64_t lines_since_ns;         /* lines_passed of them since then */
+    uint32_t lines_passed, lines_omitted;
+    pthread_mutex_t lines_lock;
 
     /* arrays shared with JavaScript */
     uint32_t info[CLIENT_WORDS];
@@ -235,6 +250,11 @@ napi_value client_listen_redis(napi_env env, napi_callback_info info);
 napi_value client_end_redis(napi_env env, napi_callback_info info);
 napi_value client_close_redis(napi_env env, napi_callback_info info);
 napi_value client_stats(napi_env env, napi_callback_info info);
+napi_value client_take_steps(napi_env env, napi_callback_info info);
+
+/* client_lines.c */
+void client_transport_says(void *client, int level, const char *text); /* by any thread */
+bool client_next_line(client *c, client_line *out);
 
 /* An answer: done, or -(status). */
 static inline napi_value client_answer(napi_env env, double v) {

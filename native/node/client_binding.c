@@ -6,6 +6,7 @@
 
 void client_drop(client *c) {
     if (--c->holders) return;
+    pthread_mutex_destroy(&c->lines_lock);
     free(c->table);
     free(c);
 }
@@ -115,6 +116,7 @@ static bool add_members(napi_env env, client *c, napi_value object) {
         { "endRedis", client_end_redis },
         { "closeRedis", client_close_redis },
         { "stats", client_stats },
+        { "takeSteps", client_take_steps },
         { "close", close_method },
     };
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
@@ -150,6 +152,7 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     if (!binding_polling(env, options, &how)) return false;
     if (!binding_number(env, options, "cachedLocations", 0, LOOKUP_LOCATIONS_MAX, &locations)) return false;
     if (!binding_number(env, options, "unavailableMs", 0, UINT32_MAX, &unavailable_ms)) return false;
+    if (!binding_bool(env, options, "traced", &l->session.traced)) return false;
     if (!function_option(env, options, "onReady", &c->on_ready)) return false;
     if (!function_option(env, options, "onEvent", &c->on_event)) return false;
     memcpy(&l->session.pass, ticket, sizeof l->session.pass);
@@ -159,6 +162,8 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     l->max_gets = (uint32_t)outstanding;
     l->cached_locations = (uint32_t)locations;
     l->session.unavailable_ms = (uint32_t)unavailable_ms;
+    l->session.log = client_transport_says;
+    l->session.log_ctx = c;
     l->ctx = c;
     l->event = client_event;
     l->done = client_get_done;
@@ -191,6 +196,7 @@ static napi_value construct(napi_env env, napi_callback_info info) {
     }
     c->env = env;
     c->holders = 1;
+    pthread_mutex_init(&c->lines_lock, NULL);
     list_init(&c->free);
     list_init(&c->busy);
     list_init(&c->ready);

@@ -12,6 +12,7 @@
  * handle, and only while an operation is outstanding.
  */
 #include <stdlib.h>
+#include "../fabric/provider.h"
 #include "client.h"
 
 enum { ROUNDS = 4 };
@@ -47,7 +48,20 @@ static napi_value event_object(napi_env env, const session_event *e) {
     return binding_set_text(env, o, "reason", fkv_status_name(e->reason)) ? o : NULL;
 }
 
-static bool has_news(const client *c) { return c->event_count || (c->ready_count && !c->told); }
+static napi_value line_object(napi_env env, const client_line *l) {
+    static const char *const levels[] = {
+        [FAB_LOG_ERROR] = "error", [FAB_LOG_WARNING] = "warn", [FAB_LOG_INFO] = "info"
+    };
+    napi_value o;
+    bool good = napi_create_object(env, &o) == napi_ok && binding_set_text(env, o, "type", "line") &&
+                binding_set_text(env, o, "level", levels[l->level]) && binding_set_text(env, o, "message", l->text) &&
+                binding_set_number(env, o, "omitted", l->omitted);
+    return good ? o : NULL;
+}
+
+static bool has_news(const client *c) {
+    return c->event_count || (c->ready_count && !c->told) || __atomic_load_n(&c->line_count, __ATOMIC_RELAXED);
+}
 
 /* Tells JavaScript what it has not been told. Returns false when the client was closed meanwhile. */
 static bool deliver(client *c) {
@@ -56,6 +70,11 @@ static bool deliver(client *c) {
     if (napi_open_handle_scope(c->env, &scope) != napi_ok) return c->lookup != NULL;
     c->delivering = true;
     bool open = true;
+    client_line line;
+    for (int n = 0; open && n < CLIENT_LINES && client_next_line(c, &line); n++) {
+        napi_value o = line_object(c->env, &line);
+        if (o) open = call(c, c->on_event, 1, &o);
+    }
     for (uint32_t n = c->event_count; open && n > 0; n--) {
         session_event e = c->events[c->event_first];
         c->event_first = (c->event_first + 1) % CLIENT_EVENTS;

@@ -140,7 +140,7 @@ export const PARTS = {
     steps: () => [{ name: 'hot paths', command: npm('bench:instructions'), needs: [tool('valgrind')] }],
   },
   rdma: {
-    about: 'verbs over soft-RoCE and soft-iWARP, in a virtual machine; 13 minutes',
+    about: 'verbs over soft-RoCE and soft-iWARP, in a virtual machine; half an hour',
     steps: () => [{ name: 'virtual machine', command: npm('test:rdma'), needs: [rootOnDebian, virtualMachine] }],
   },
   power: {

@@ -16,6 +16,21 @@ test('auto picks shared memory on the same host, says so, and tells events', asy
   t.false(/rkey|token|ticket/i.test(told));
 });
 
+test('what a transport says of itself is an event', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1 });
+  let onEvent: (event: ClientEvent) => void = () => undefined;
+  const said = new Promise<ClientEvent & { type: 'log' }>((resolve) => {
+    onEvent = (event) => {
+      if (event.type === 'log') resolve(event);
+    };
+  });
+  await clientOf(t, cluster, { transport: 'shm', onEvent });
+  await cluster.server(0).kill();
+  const { level, message, omitted } = await said;
+  t.deepEqual([level, omitted], ['info', 0]);
+  t.regex(message, /^shm: .*: connect: /);
+});
+
 test('a transport that cannot be used: another one and why, or with strict an error', async (t) => {
   const cluster = await Cluster.start(t, { servers: 1, args: ['--transport', 'tcp'] });
   const kv = await clientOf(t, cluster, { transport: 'shm' });

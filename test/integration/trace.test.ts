@@ -3,7 +3,9 @@ import test from 'ava';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { connect } from '../../client/index.js';
 import { Cluster, farkv } from '../support/cluster.js';
+import { copied, statusWhen } from '../support/status.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const KEY = 'a-key-that-is-private';
@@ -17,12 +19,23 @@ test('the steps of an operation are written at both ends under one hash', async 
   const hash = /^farkv trace: put, namespace 0, key ([0-9a-f]{16}) of 21 B, shard \d+$/m.exec(put.stderr)?.[1];
   t.truthy(hash, put.stderr);
   t.regex(put.stderr, /^ {2}\+\d+\.\d{3} ms {2}SDK: the call has returned$/m);
-  t.regex(put.stderr, /^ {2}\+\d+\.\d{3} ms {2}native client: 1 change sent to the owner over tcp, and answered$/m);
+  t.regex(put.stderr, /^ {2}\+\d+\.\d{3} ms {2}native client: put of \d+ B sent to the owner over tcp$/m);
+  t.regex(put.stderr, /^ {2}\+\d+\.\d{3} ms {2}native client: put answered with \d+ B: ok$/m);
   t.regex(put.stderr, /^ {2}\+\d+\.\d{3} ms {2}SDK: ended, with /m);
   const get = await farkv(['get', KEY, ...at], { env: { FARKV_TRACE: '1' } });
   t.is(get.stdout, `${VALUE}\n`);
   t.true(get.stderr.includes(`, key ${String(hash)} of 21 B, `), get.stderr);
-  t.regex(get.stderr, /native client: (1 READ|2 READs) of \d+ B over tcp/);
+  t.regex(get.stderr, /native client: READ of \d+ B posted over tcp$/m);
+  t.regex(get.stderr, /native client: READ landed, \d+ B$/m);
+  for (const { stderr } of [put, get]) {
+    const times = Array.from(stderr.matchAll(/^ {2}\+(\d+\.\d{3}) ms /gm), ([, ms]) => Number(ms));
+    t.true(times.length >= 4, stderr);
+    t.deepEqual(
+      times,
+      times.toSorted((a, b) => a - b),
+      'the steps are in their order',
+    );
+  }
   await cluster
     .server(0)
     .waitUntil(() => cluster.server(0).stderr.includes(`put of key ${String(hash)} by client `), 'the owner to say so');
@@ -30,6 +43,29 @@ test('the steps of an operation are written at both ends under one hash', async 
     for (const secret of [KEY, VALUE]) t.false(text.includes(secret));
   const silent = await farkv(['get', KEY, ...at]);
   t.is(silent.stderr, '');
+});
+
+test('a server says for whom a change waited', async (t) => {
+  for (const [servers, args, whom] of [
+    [
+      3,
+      [],
+      /\bput of key .* by client .* took [\d.]+ ms .*: ok \([\d.]+ ms until its turn, [\d.]+ ms until s\d had it\)$/m,
+    ],
+    [
+      1,
+      ['--level', 'durable'],
+      /\bput of key .*: ok \([\d.]+ ms until its turn, [\d.]+ ms until it was on the disk\)$/m,
+    ],
+  ] as const) {
+    const cluster = await Cluster.start(t, { servers, args: [...args], env: { FARKV_TRACE: '1' } });
+    await statusWhen(cluster.server(0).address, copied);
+    const kv = await connect({ servers: cluster.addresses, transport: 'tcp' });
+    await kv.put(KEY, VALUE);
+    await kv.close();
+    await Promise.race(cluster.servers.map((server) => server.said(whom)));
+    t.pass();
+  }
 });
 
 /** A program with clients of two clusters, whose lines nobody reads to their end. */

@@ -10,6 +10,7 @@ import {
   type Answer,
   type NativeClient,
   type NativeClientStats,
+  type NativeStep,
   type PreparedKey,
 } from '../../native/native-client.js';
 import { Status } from '../../client/errors.js';
@@ -304,6 +305,10 @@ export class FakeNativeClient extends FakeCompletions implements NativeClient {
 
   setRoutes(): void {
     return undefined;
+  }
+
+  takeSteps(): NativeStep[] {
+    return [];
   }
 
   stats(): NativeClientStats {

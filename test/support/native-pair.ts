@@ -128,6 +128,7 @@ export class Driver {
   constructor(options: Partial<NativeClientOptions> = {}, slabBytes = 1 << 20) {
     this.slab = Buffer.alloc(slabBytes);
     this.native = new addon.NativeClient({
+      traced: false,
       hashSeed: SEED,
       shards: SHARDS,
       ticket: addon.makeTicket(

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include "../../base/assert.h"
+#include "../session/steps.h"
 #include "internal.h"
 
 enum { PIECE = 1 << 20, PIECES = 8, INDEX_BITS = 20, PIECE_BITS = 7 };
@@ -103,10 +104,21 @@ void get_read(lookup_get *g, get_state state, const lookup_view *v, uint64_t off
     g->l->stats.reads++;
     g->l->stats.read_bytes += bytes;
     want_next(g);
+    lookup *l = g->l;
+    session_peer *p = g->peer;
     post(g);
+    if (__builtin_expect(l->config.session.traced, 0) && g->pending)
+        session_note(l->session, p, &(session_step){ .type = SESSION_READ, .bytes = bytes });
 }
 
 /* ---- completions ---- */
+
+static __attribute__((noinline, cold)) void note_landed(const lookup_get *g, const session_peer *p) {
+    session_note(g->l->session, p,
+                 &(session_step){ .type = SESSION_LANDED,
+                                  .bytes = g->bytes + g->landed_next,
+                                  .status = fkv_status_of_wc(g->read_status) });
+}
 
 void get_read_done(void *ctx, session_peer *p, const fab_wc *wc) {
     lookup *l = ctx;
@@ -125,6 +137,7 @@ void get_read_done(void *ctx, session_peer *p, const fab_wc *wc) {
         l->stats.read_bytes += g->landed_next;
     }
     if (g->pending || (g->posted < g->bytes && g->read_status == FAB_SUCCESS && g->state != GET_DONE)) return;
+    if (__builtin_expect(l->config.session.traced, 0)) note_landed(g, p);
     get_landed(g);
 }
 
@@ -143,6 +156,7 @@ void get_link_lost(lookup *l, session_peer *p) {
         g->pending = 0;
         g->under_way[0] = g->under_way[1] = 0;
         g->read_status = FAB_WR_FLUSH_ERR;
+        if (l->config.session.traced) note_landed(g, p);
         get_landed(g);
     }
 }

@@ -7,12 +7,14 @@
  *   shards.c       who owns a shard, sequences and their window   timers.c      deadlines
  *   absent.c       shards that nobody answers for                renewal.c     the next ticket, in time
  *   silent.c       owners that say nothing                        places.c      a domain and a queue for each device
+ *   steps.c        what was done and when, of traced sessions
  */
 #ifndef FARKV_CLIENT_SESSION_INTERNAL_H
 #define FARKV_CLIENT_SESSION_INTERNAL_H
 #include "../../base/list.h"
 #include "rendezvous.h"
 #include "session.h"
+#include "steps.h"
 #include "timers.h"
 
 enum { INLINE_MESSAGE = 232 };
@@ -112,6 +114,12 @@ typedef struct session_shard {
     uint64_t asked_ns; /* when an operation was last refused, or ended because it is absent */
 } session_shard;
 
+/* Of a session that is traced. */
+typedef struct session_steps {
+    uint64_t begin, end; /* numbers; one's place is its number modulo SESSION_STEPS */
+    session_step step[SESSION_STEPS];
+} session_steps;
+
 typedef struct session_queue {
     fab_domain *domain;
     fab_cq *cq;
@@ -142,6 +150,7 @@ struct session {
     bool replicated;
     uint64_t held_ns; /* session_held, in all */
     uint64_t random;
+    session_steps *steps; /* NULL: not traced */
     session_stats stats;
 };
 

@@ -13,7 +13,10 @@ uint32_t places_of(fab_provider provider, uint32_t device) {
 
 static void open_one(session *s, uint32_t place, fab_provider provider) {
     session_queue *q = &s->queue[place];
-    fab_options o = { .provider = provider, .op_timeout_ms = s->config.op_timeout_ms };
+    fab_options o = { .provider = provider,
+                      .op_timeout_ms = s->config.op_timeout_ms,
+                      .log = s->config.log,
+                      .log_ctx = s->config.log_ctx };
     if (q->domain) return;
     if (fab_open(&o, &q->domain) != 0)
         q->domain = NULL;

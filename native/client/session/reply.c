@@ -101,6 +101,13 @@ static void count_reply(session_owner *o, const fkv_reply *reply) {
     if (o->at_owner-- >= o->quota) requests_wake(o);
 }
 
+static __attribute__((noinline, cold)) void note_answered(session_owner *o, const fkv_reply *reply, uint32_t bytes) {
+    session_note(
+        o->session, &o->peer,
+        &(session_step){
+            .type = SESSION_ANSWERED, .op = (fkv_op)reply->op, .status = (fkv_status)reply->status, .bytes = bytes });
+}
+
 void reply_received(session_owner *o, const void *message, uint32_t bytes) {
     session *s = o->session;
     fkv_reply reply;
@@ -116,6 +123,7 @@ void reply_received(session_owner *o, const void *message, uint32_t bytes) {
         owner_drop(o, FKV_BAD_REQUEST);
         return;
     }
+    if (__builtin_expect(s->config.traced, 0) && !(reply.flags & FKV_REPLY_MORE)) note_answered(o, &reply, bytes);
     if (r->state == REQUEST_ABANDONED) {
         if (reply.flags & FKV_REPLY_MORE) return;
         list_remove(&r->link);

@@ -230,6 +230,11 @@ static fkv_status prepare_message(request *r, session_owner *o) {
     return FKV_OK;
 }
 
+static __attribute__((noinline, cold)) void note_sent(session_owner *o, const request *r) {
+    session_note(o->session, &o->peer,
+                 &(session_step){ .type = SESSION_SENT, .op = (fkv_op)r->head.op, .bytes = r->message_bytes });
+}
+
 /* Returns 0, -EAGAIN, or another errno when the connection takes no more. Ends the request when it cannot be sent at
  * all. */
 static int send_one(session_owner *o, request *r, uint64_t now) {
@@ -246,6 +251,7 @@ static int send_one(session_owner *o, request *r, uint64_t now) {
     struct iovec v = { .iov_base = r->message, .iov_len = r->message_bytes };
     int e = fab_send(o->conn, &v, 1);
     if (e) return e;
+    if (__builtin_expect(o->session->config.traced, 0)) note_sent(o, r);
     if (r->sent_before)
         o->session->stats.resent++;
     else

@@ -60,7 +60,8 @@ fkv_status session_create(const session_config *c, const session_hooks *h, sessi
     s->random |= 1;
     s->shard = calloc(c->shards, sizeof *s->shard);
     s->pool = rendezvous_pool_create(c->rendezvous_bytes ? c->rendezvous_bytes : 256u << 20);
-    if (!s->shard || !s->pool || request_table(s) != FKV_OK) {
+    if (c->traced) s->steps = calloc(1, sizeof *s->steps);
+    if (!s->shard || !s->pool || (c->traced && !s->steps) || request_table(s) != FKV_OK) {
         session_close(s);
         return FKV_NO_MEMORY;
     }
@@ -100,6 +101,7 @@ void session_close(session *s) {
     }
     request_table_free(s);
     free(s->shard);
+    free(s->steps);
     free(s);
 }
 

@@ -106,6 +106,10 @@ typedef struct session_config {
     /* how long operations wait for a shard that nobody answers for; 0: for their whole time */
     uint32_t unavailable_ms;
     fkv_pass pass;
+    /* fab_options.log of its transports: from any thread; or NULL */
+    void (*log)(void *ctx, int level, const char *text);
+    void *log_ctx;
+    bool traced;          /* its steps are kept: steps.h */
     uint64_t jitter_seed; /* 0: random */
 } session_config;
 enum { SESSION_REQUESTS_MAX = 1 << 18 };

@@ -47,6 +47,6 @@ test('a pipe, a device and a directory are refused at once', async (t) => {
 });
 
 test('the reason is for the end of a sentence', (t) => {
-  t.is(fileReason(t.throws(() => readRegular(at('nowhere'), 1))), 'ENOENT');
+  t.is(fileReason(t.throws(() => readRegular(at('nowhere'), 1))), 'ENOENT, no such file or directory');
   t.is(fileReason(new UnfitFile('it is a pipe')), 'it is a pipe');
 });

@@ -7,6 +7,8 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
+import os from 'node:os';
+import { getSystemErrorMap } from 'node:util';
 
 /** Of certificates and keys: an authority bundle of a system has less than one MiB. */
 export const PEM_BYTES_MAX = 4 << 20;
@@ -21,7 +23,15 @@ export class NotRegular extends UnfitFile {}
 /** Why a file cannot be used, for the end of a sentence. */
 export function fileReason(error: unknown): string {
   if (error instanceof UnfitFile) return error.message;
-  return (error as NodeJS.ErrnoException).code ?? 'error';
+  const { errno, code } = error as NodeJS.ErrnoException;
+  return errno === undefined ? (code ?? 'error') : errnoText(-errno);
+}
+
+/** `ENOENT, no such file or directory`; `errno` is positive. */
+export function errnoText(errno: number): string {
+  if (errno === os.constants.errno.EDQUOT) return 'EDQUOT, disk quota exceeded'; // which libuv does not know
+  const [name, text] = getSystemErrorMap().get(-errno) ?? [`error ${errno}`];
+  return text === undefined ? name : `${name}, ${text}`;
 }
 
 /** What it is instead; undefined: a regular file. */

@@ -4,7 +4,7 @@
  */
 import { RAISE_DESCRIPTORS } from './descriptors.js';
 import { isNearlyFull, type ClusterStatus, type MemberStatus, type ShardStatus } from './status.js';
-import { textOf } from './values-log.js';
+import { errnoText } from '../net/regular-file.js';
 
 const list = (all: readonly (string | number)[]): string => all.join(', ');
 const numbers = (shards: readonly ShardStatus[]): string =>
@@ -181,7 +181,7 @@ function ofDisk({ id, node }: MemberStatus): string[] {
     ...(failed.length === 0
       ? []
       : [
-          `${id} has no new snapshot of shards ${list(failed.map(({ shard }) => shard))}: ${textOf(failed[0]?.snapshotErrno ?? 0)}. Nothing is lost, but the log grows: look at the disk, and at the log of ${id}; it is tried again each minute`,
+          `${id} has no new snapshot of shards ${list(failed.map(({ shard }) => shard))}: ${errnoText(failed[0]?.snapshotErrno ?? 0)}. Nothing is lost, but the log grows: look at the disk, and at the log of ${id}; it is tried again each minute`,
         ]),
   ];
 }

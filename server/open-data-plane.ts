@@ -9,6 +9,7 @@ import { isSameHost, needsDevice } from '../core/providers.js';
 import type { Addon } from '../native/addon.js';
 import type { DataPlane } from '../native/data-plane.js';
 import { shmHost } from '../native/host.js';
+import { errnoText } from '../net/regular-file.js';
 import type { Found } from '../core/shards/index.js';
 import type { ServerSettings } from './config/settings.js';
 import { fewDescriptors, watchDescriptors } from './descriptors.js';
@@ -20,7 +21,7 @@ import { reportTransports } from './transport-lines.js';
 import { fabricAddresses, listenList } from './transports.js';
 import { startsWith } from './values-aside.js';
 import type { Others } from './values-elsewhere.js';
-import { logFailure, recover, textOf, type Values } from './values-log.js';
+import { logFailure, recover, type Values } from './values-log.js';
 
 export interface OpenDataPlaneOptions {
   readonly settings: ServerSettings;
@@ -163,7 +164,7 @@ async function start(
     plane.onLogFailed = (...failure) => fatal(logFailure(directory, ...failure));
     plane.onSnapshotFailed = (shard, operation, file, errno) =>
       log.error(
-        `shard ${shard}: no snapshot in ${directory}: ${operation} ${file} failed: ${textOf(errno)}. Nothing is lost; it is tried again in a minute, and the log grows until then`,
+        `shard ${shard}: no snapshot in ${directory}: ${operation} ${file} failed: ${errnoText(errno)}. Nothing is lost; it is tried again in a minute, and the log grows until then`,
         { event: 'snapshot-failed', shard, file, errno },
       );
     failure.catch(() => void (recovering && plane.close()));

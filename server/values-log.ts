@@ -8,9 +8,7 @@
  *   values.damaged/   what was put aside (values-aside.ts)
  */
 import { readdirSync } from 'node:fs';
-import { constants } from 'node:os';
 import { join } from 'node:path';
-import { getSystemErrorMap } from 'node:util';
 import { FarkvError } from '../core/errors.js';
 import { fromHex64, toHex64 } from '../core/hex64.js';
 import type { RecoveredCopy } from '../core/metadata/commands.js';
@@ -24,6 +22,7 @@ import { EarlyMark } from './early-mark.js';
 import { describeError, type Log } from './log.js';
 import type { Outcome } from './metadata/proposer.js';
 import { makeDirectory } from '../net/private-directory.js';
+import { errnoText } from '../net/regular-file.js';
 import { ValuesWatch } from './values-watch.js';
 
 const PROGRESS_MS = 250;
@@ -182,12 +181,6 @@ export function isAllFound({ copySets }: MetadataState, id: string, found: reado
 export function logFailure(directory: string, operation: string, file: string, errno: number): FarkvError {
   return new FarkvError(
     'ERR_DATA_DIR',
-    `${join(directory, file)}: ${operation} failed: ${textOf(errno)}. What this server has not acknowledged may be lost (with --sync the last that it acknowledged, too), so it ends: look at the disk, then start it again`,
+    `${join(directory, file)}: ${operation} failed: ${errnoText(errno)}. What this server has not acknowledged may be lost (with --sync the last that it acknowledged, too), so it ends: look at the disk, then start it again`,
   );
-}
-
-export function textOf(errno: number): string {
-  if (errno === constants.errno.EDQUOT) return 'EDQUOT, disk quota exceeded'; // which libuv does not know
-  const [name, text] = getSystemErrorMap().get(-errno) ?? [`error ${errno}`];
-  return text === undefined ? name : `${name}, ${text}`;
 }

@@ -58,8 +58,8 @@ export async function* readChunks(path: string, place: Place): AsyncGenerator<Ch
   try {
     file = await openRegularFile(path);
   } catch (error) {
-    const why = fileReason(error);
-    const what = why === 'ENOENT' ? 'the file is missing' : `the file cannot be read: ${why}`;
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    const what = isMissing ? 'the file is missing' : `the file cannot be read: ${fileReason(error)}`;
     yield { kind: 'damage', file: basename(path), offset: 0, what };
     return;
   }

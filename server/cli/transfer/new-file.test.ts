@@ -50,6 +50,6 @@ test('what fails leaves nothing behind', async (t) => {
   t.deepEqual(readdirSync(directory), []);
   await t.throwsAsync(
     newFile(join(directory, 'none', 'all.jsonl'), () => Promise.resolve()),
-    { code: 'ERR_CONFIG', message: /none\/all\.jsonl\.part-\S+ cannot be written: ENOENT$/ },
+    { code: 'ERR_CONFIG', message: /none\/all\.jsonl\.part-\S+ cannot be written: ENOENT, no such file or directory$/ },
   );
 });

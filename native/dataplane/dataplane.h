@@ -139,21 +139,18 @@ typedef struct dataplane_ended {
     fkv_end why; /* not NONE */
 } dataplane_ended;
 
-/* dataplane_slow.last, where it is no copy. NONE: nobody had to have it. DISK: the owner's own. LOG: its log, of which the
- * disk may not have the end yet (dataplane_log.sync_ns). CONFIG: the copies were others from then on, and who still
- * lacked it was not waited for. */
+/* dataplane_slow.last, where it is no copy. NONE: nobody had to have it. LOG: the owner's log, of which the disk may not
+ * have the end yet. CONFIG: the copies were others from then on. */
 #define DATAPLANE_LAST_NONE   UINT64_C(0)
 #define DATAPLANE_LAST_DISK   (UINT64_MAX - 2)
 #define DATAPLANE_LAST_LOG    (UINT64_MAX - 1)
 #define DATAPLANE_LAST_CONFIG UINT64_MAX
-
 /* A request that was slow (dataplane_config.slow_ns). */
 typedef struct dataplane_slow {
     uint64_t client; /* of its ticket; 0: its connection is gone */
     uint64_t hash;   /* of its key, under the cluster's seed; 0: it has none */
     uint64_t ns;     /* since it came */
-    /* A change that copies or the disk had to have: until it was prepared, and from then until all had it, and who was the
-     * last: a copy's id or DATAPLANE_LAST_*. */
+    /* of a change: until it was prepared; then until all who had to have it had it; the last, a copy's id or LAST_* */
     uint64_t queued_ns, held_ns, last;
     uint32_t worker, shard;
     fkv_op op; /* as fkv_ops says where it is counted */

@@ -27,6 +27,7 @@
 #include "../base/poller.h"
 #include "../client/lookup/lookup.h"
 #include "binding.h"
+#include "lines.h"
 
 enum {
     CLIENT_QUEUES = SESSION_PLACES,
@@ -142,8 +143,7 @@ struct client {
     uint32_t event_first, event_count;
     client_line lines[CLIENT_LINES]; /* of transports, waiting to be told; under the lock */
     uint32_t line_first, line_count; /* line_count is read without it */
-    uint64_t lines_since_ns;         /* lines_passed of them since then */
-    uint32_t lines_passed, lines_omitted;
+    line_budget lines_budget;
     pthread_mutex_t lines_lock;
 
     /* arrays shared with JavaScript */

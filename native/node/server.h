@@ -5,6 +5,7 @@
 #include "../dataplane/dataplane.h"
 #include "../client/copy.h"
 #include "binding.h"
+#include "lines.h"
 
 /* Objects of data-plane.ts; NULL with an exception pending. */
 napi_value server_layout(napi_env env, const dataplane_layout *l);
@@ -84,12 +85,8 @@ typedef struct server {
     napi_deferred start_promise;
     fkv_status start_status;
     char start_why[512];
-    /* Of each FAB_LOG_*, and of slow requests: how many lines went to the event loop since `since_ns`, and how many did not; by any thread. */
     pthread_mutex_t lines_lock;
-    struct {
-        uint64_t since_ns;
-        uint32_t passed, omitted;
-    } lines[4];
+    line_budget lines[4]; /* of each FAB_LOG_*, and of slow requests */
 } server;
 
 typedef enum {

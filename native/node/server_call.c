@@ -8,9 +8,7 @@
 #include "../base/clock.h"
 #include "server.h"
 
-/* Lines that peers cause: so many in so long go to the event loop, whose queue has no bound. */
-enum { LINES = 20, LINES_TRACED = 1000, SLOW_LINES = 3 };
-static const uint64_t LINES_NS = 10000000000u;
+enum { LINES_TRACED = 1000, SLOW_LINES = 3 };
 
 void server_drop(server *s) {
     if (--s->holders) return;
@@ -209,19 +207,11 @@ void server_client_ended(void *ctx, const dataplane_ended *e) {
     server_post(c);
 }
 
-/* Whether this line goes to the event loop; *omitted: how many before it did not. */
+/* As line_passes. */
 static bool may_say(server *s, int level, uint32_t *omitted) {
     uint32_t most = level == SLOW_LINES && s->options.config.slow_ns == 1 ? LINES_TRACED : LINES;
-    uint64_t now = fkv_now_ns();
     pthread_mutex_lock(&s->lines_lock);
-    if (s->lines[level].since_ns == 0 || now - s->lines[level].since_ns >= LINES_NS) {
-        s->lines[level].since_ns = now;
-        s->lines[level].passed = 0;
-    }
-    bool passes = s->lines[level].passed < most;
-    *omitted = s->lines[level].omitted;
-    s->lines[level].passed += passes;
-    s->lines[level].omitted = passes ? 0 : *omitted + 1;
+    bool passes = line_passes(&s->lines[level], most, fkv_now_ns(), omitted);
     pthread_mutex_unlock(&s->lines_lock);
     return passes;
 }

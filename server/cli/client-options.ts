@@ -16,7 +16,7 @@ import { fileReason, PEM_BYTES_MAX, readRegular } from '../../net/regular-file.j
 import type { Trust } from '../../net/tls.js';
 import { checkPrivate, readSecretFile } from '../config/secret-file.js';
 import { integer, text, within } from '../config/option-values.js';
-import { certificateFiles } from '../config/secrets-directory.js';
+import { certificateFiles, directoryProblem, tokenFiles, type CertificateFiles } from '../config/secrets-directory.js';
 import { parseDuration } from '../config/units.js';
 import { printError } from './output.js';
 
@@ -141,6 +141,23 @@ export function certificateOptions(role: string) {
   } as const;
 }
 
+/** Of --secrets: what is not there must not make a command go on without TLS. */
+function madeFiles(given: string | undefined, roles: readonly CertificateRole[]): CertificateFiles {
+  const directory = given ?? environment('FARKV_SECRETS');
+  if (directory === undefined) return {};
+  const option = given === undefined ? 'FARKV_SECRETS' : '--secrets';
+  const problem = directoryProblem(directory);
+  if (problem !== undefined) throw new FarkvError('ERR_CONFIG', `${option}: ${directory} ${problem}`);
+  const files = certificateFiles(directory, roles);
+  // Servers that have tokens alone take commands without TLS.
+  if (files.ca === undefined && files.cert === undefined && tokenFiles(directory).size === 0)
+    throw new FarkvError(
+      'ERR_CONFIG',
+      `${option}: ${directory} has neither an authority (ca.crt) nor a certificate (${roles.map((role) => `${role}.crt`).join(', ')}): farkv secrets init makes them`,
+    );
+  return files;
+}
+
 /**
  * How a command trusts servers and shows who it is; undefined: without TLS. `roles`: which certificate of --secrets, the
  * first that is there. Throws ERR_CONFIG.
@@ -149,8 +166,7 @@ export function trustOf(
   args: Pick<ClientArguments, 'tls' | 'tlsCa' | 'tlsCert' | 'tlsKey' | 'secrets' | 'token' | 'tokenFile'>,
   roles: readonly CertificateRole[],
 ): Trust | undefined {
-  const directory = args.secrets ?? environment('FARKV_SECRETS');
-  const made = directory === undefined ? {} : certificateFiles(directory, roles);
+  const made = madeFiles(args.secrets, roles);
   const caFile = args.tlsCa ?? environment('FARKV_TLS_CA') ?? made.ca;
   const certFile = args.tlsCert ?? environment('FARKV_TLS_CERT');
   const keyFile = args.tlsKey ?? environment('FARKV_TLS_KEY');

@@ -211,6 +211,9 @@ test('each role has tokens of its own, from a text or a file, and one source mus
 test('a directory of secrets has a file for each role; what is given otherwise goes first', (t) => {
   const secrets = mkdtempSync(join(directory, 'secrets-'));
   t.throws(() => load({ secrets }), refused(/neither a token nor a certificate for s1: farkv secrets init/));
+  const nowhere = join(secrets, 'nowhere');
+  t.throws(() => load({ secrets: nowhere }), refused(/nowhere cannot be used: ENOENT, no such file or directory/));
+  t.throws(() => load({ secrets: import.meta.filename }), refused(/load\.test\.js is no directory/));
   for (const name of ['token', 'peer-token']) writeFileSync(join(secrets, name), name, { mode: 0o600 });
   const [token, peer] = [join(secrets, 'token'), join(secrets, 'peer-token')];
   t.deepEqual(load({ secrets }).access, { writer: { file: token }, peer: { file: peer }, tenants: [] });

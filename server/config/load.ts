@@ -11,7 +11,7 @@ import { camelName, envName, OPTION_NAMES, SERVER_OPTIONS, type OptionName, type
 import type { PeerAddress } from './option-values.js';
 import { checkEnvironment } from './environment.js';
 import { checkPrivate, secretsOf, type SecretSource } from './secret-file.js';
-import { certificateFiles, tokenFiles, type TokenOption } from './secrets-directory.js';
+import { certificateFiles, directoryProblem, tokenFiles, type TokenOption } from './secrets-directory.js';
 import { roleNameOf } from '../../net/certificate.js';
 import { fileReason, PEM_BYTES_MAX, readRegular, TEXT_BYTES_MAX } from '../../net/regular-file.js';
 import { ANY_SERVER } from '../../core/role-name.js';
@@ -195,6 +195,9 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     ? { transports: [], auto: true }
     : chooseTransports(need('transport'), options.hasVerbs === true);
   const directory = read('secrets');
+  const problem = directory === undefined ? undefined : directoryProblem(directory);
+  if (directory !== undefined && problem !== undefined)
+    throw configError(`${where('secrets')}: ${directory} ${problem}`);
   const secrets = tokenFiles(directory);
   const tls = tlsFiles(id, directory, read, where);
   if (directory !== undefined && secrets.size === 0 && tls === undefined)

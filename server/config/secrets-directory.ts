@@ -7,8 +7,9 @@
  *   server-ID.crt of each server, or server.crt of all                 with .key beside each
  *   writer.crt, reader.crt, operator.crt, monitor.crt                  the same
  */
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileReason } from '../../net/regular-file.js';
 
 /** The options of tokens, and the names of their files. */
 export const TOKEN_NAMES = ['token', 'reader-token', 'operator-token', 'monitor-token', 'peer-token'] as const;
@@ -16,6 +17,20 @@ export type TokenOption = (typeof TOKEN_NAMES)[number];
 
 export const AUTHORITY = 'ca';
 export const SERVER = 'server';
+
+/**
+ * Why nothing can be taken from a directory that somebody has named, for the end of a sentence; undefined: files in it can
+ * be looked for. What is not seen there counts as not being there, so this comes first.
+ */
+export function directoryProblem(directory: string): string | undefined {
+  try {
+    if (!statSync(directory).isDirectory()) return 'is no directory';
+    accessSync(directory, constants.X_OK);
+    return undefined;
+  } catch (error) {
+    return `cannot be used: ${fileReason(error)}`;
+  }
+}
 
 /** The token files of a directory by their options. */
 export function tokenFiles(directory: string | undefined): ReadonlyMap<TokenOption, string> {

@@ -44,9 +44,9 @@ const bindErrors: Readonly<
   Record<string, readonly [code: 'ERR_ADDRESS_IN_USE' | 'ERR_ADDRESS_INVALID', text: string]>
 > = {
   EADDRINUSE: ['ERR_ADDRESS_IN_USE', 'another program listens there; choose another OPTION or stop that program'],
-  EADDRNOTAVAIL: ['ERR_ADDRESS_INVALID', 'this machine does not have that address'],
-  ENOTFOUND: ['ERR_ADDRESS_INVALID', 'that host name is not known'],
-  EACCES: ['ERR_ADDRESS_INVALID', 'this user may not listen there'],
+  EADDRNOTAVAIL: ['ERR_ADDRESS_INVALID', 'this machine does not have that address (OPTION)'],
+  ENOTFOUND: ['ERR_ADDRESS_INVALID', 'that host name is not known (OPTION)'],
+  EACCES: ['ERR_ADDRESS_INVALID', 'this user may not listen there (OPTION)'],
 };
 
 /** The kernel keeps so many connections that are not accepted yet. */

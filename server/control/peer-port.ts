@@ -47,7 +47,7 @@ export async function openPeerPort({ settings, instance, group, call, log }: Pee
   });
   return await Listener.open({
     addresses: peerListen,
-    option: '--peer-listen',
+    option: '--peer-listen (by default the port of --listen + 2000)',
     tls: tls === undefined ? undefined : serverTls(tls, log),
     places: { ...withinDescriptors(PEER_PLACES), isKnown: (source) => peers.at(source) || known.has(source) },
     handshakes: new Handshakes(PEER_HANDSHAKES),

@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { inRepository } from '../bench/repository.js';
+import { OPTION_NAMES } from '../server/config/options.js';
 import { schemaErrors, type Manifest } from './support/kubernetes-schema.js';
 
 const CHART = inRepository('deploy/helm/farkv');
@@ -100,6 +101,13 @@ function parsed(t: ExecutionContext, text: string): Readonly<Record<string, Mani
     }),
   );
 }
+
+test('the chart takes the options that there are', (t) => {
+  const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')) as {
+    readonly properties: { readonly options: { readonly propertyNames: { readonly enum: readonly string[] } } };
+  };
+  t.deepEqual(schema.properties.options.propertyNames.enum, OPTION_NAMES);
+});
 
 chart('the chart has no fault that helm knows', (t) => {
   const { code, stdout } = run(helm, 'lint', '--strict', CHART);
@@ -234,6 +242,7 @@ for (const [value, why] of [
   ['updateStrategy.rollingUpdate.partitions=1', /partitions is not allowed/],
   ['level=safe', /level must be one of/],
   ['options.id=s1', /id is settled by this chart/],
+  ['text:options.memroy=1gb', /memroy/],
   ['options.lease-ms=5000', /options\.lease-ms: Invalid type/],
   ['rdma.network=net', /rdma\.network: rdma\.resource names no device/],
   [

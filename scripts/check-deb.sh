@@ -75,6 +75,17 @@ read -r state <&3 && [ "$state" = STOPPING=1 ] || fail 'the server did not say S
 wait "$server" || { cat "$top/server.log"; fail "the server ended with $?"; }
 kill "$watcher" 2> /dev/null || true
 say 'a server ran as farkv, said READY=1 and STOPPING=1, and ended with 0'
+chroot --userspec=farkv:farkv "$root" env -i "${variables[@]}" "${command[@]}" > "$top/server.log" 2>&1 & server=$!
+value=
+for _ in $(seq 60); do
+  value=$(inside farkv get --connect "127.0.0.1:$port" greeting 2> /dev/null) && break
+  kill -0 "$server" 2> /dev/null || break
+  sleep 0.5
+done
+[ "$value" = hello ] || { cat "$top/server.log"; fail 'a value is gone after a restart'; }
+kill "$server"
+wait "$server" || { cat "$top/server.log"; fail "the server ended with $?"; }
+say 'after a restart it has its values'
 
 as_farkv farkv secrets init /etc/farkv/secrets --server s1 > /dev/null
 inside dpkg -r farkv > /dev/null

@@ -61,4 +61,7 @@ run /usr/bin/farkv put --secrets /secrets --connect "127.0.0.1:$port" greeting h
 [ "$(run /usr/bin/farkv get --secrets /secrets --connect "127.0.0.1:$port" greeting)" = hello ] || fail 'get with secrets'
 run /usr/bin/farkv get --connect "127.0.0.1:$port" greeting 2> /dev/null && fail 'get without secrets'
 stop
-say 'so did one with secrets that it made itself'
+start FARKV_SECRETS=/secrets FARKV_ID=s1 FARKV_ADVERTISE=127.0.0.1
+[ "$(run /usr/bin/farkv get --secrets /secrets --connect "127.0.0.1:$port" greeting)" = hello ] || fail 'a value is gone after a restart'
+stop
+say 'so did one with secrets that it made itself, which has its values after a restart'

@@ -210,7 +210,10 @@ test('sockets lie in the data directory where their path fits, else under a name
 });
 
 test('a place where nothing can be made is an error that names it', (t) => {
-  t.throws(() => open('/dev/null/farkv'), refused(/\/dev\/null\/farkv cannot be made: ENOTDIR/));
+  t.throws(
+    () => open('/dev/null/farkv'),
+    refused(/--data-dir \/dev\/null\/farkv cannot be made: ENOTDIR, not a directory$/),
+  );
 });
 
 test('nothing but the identity is written before the cluster is known', (t) => {
@@ -241,9 +244,10 @@ test('nothing but the identity is written before the cluster is known', (t) => {
     else process.env.INVOCATION_ID = before;
   });
   process.env.INVOCATION_ID = '0123456789abcdef0123456789abcdef';
-  const made = /d\d+\/data cannot be made: EROFS: .*ReadWritePaths= names the directory.*systemctl edit farkv/;
+  const made =
+    /d\d+\/data cannot be made: EROFS, read-only file system: .*ReadWritePaths= names the directory.*systemctl edit farkv/;
   t.throws(() => open(join(mounted, 'data')), refused(made));
   t.throws(() => open(mounted), refused(/cannot be used: EROFS: .*ReadWritePaths=/));
   delete process.env.INVOCATION_ID;
-  t.throws(() => open(join(mounted, 'data')), refused(/cannot be made: EROFS$/));
+  t.throws(() => open(join(mounted, 'data')), refused(/cannot be made: EROFS, read-only file system$/));
 });

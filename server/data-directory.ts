@@ -24,7 +24,7 @@ import { raftIdOf } from '../core/metadata/placement.js';
 import { boolean, hex128, hex64, list, literal, maybe, record, uint, type Check } from '../core/protocol/check.js';
 import { makeDirectory, privateTemporaryDirectory } from '../net/private-directory.js';
 import { syncDirectory } from '../net/sync-directory.js';
-import { openRegular, readRegular } from '../net/regular-file.js';
+import { fileReason, openRegular, readRegular } from '../net/regular-file.js';
 import type { Peer } from './config/settings.js';
 import { describeError } from './log.js';
 import { ownFile } from './own-file.js';
@@ -163,7 +163,7 @@ export class DataDirectory {
     } catch (cause) {
       if (cause instanceof FarkvError) throw cause;
       refuse(
-        `${options.path ?? tmpdir()} cannot be made: ${(cause as NodeJS.ErrnoException).code ?? 'error'}${readOnlyHint(cause)}`,
+        `${options.path === undefined ? tmpdir() : `--data-dir ${options.path}`} cannot be made: ${fileReason(cause)}${readOnlyHint(cause)}`,
         cause,
       );
     }

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { link, open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { FarkvError } from '../../../core/errors.js';
+import { fileReason } from '../../../net/regular-file.js';
 import { writing } from '../output.js';
 
 /** Of file systems that have no links: vfat, and some over a network. */
@@ -39,7 +40,7 @@ export async function newFile(path: string, work: (file: FileHandle, path: strin
   try {
     file = await open(temporary, 'wx', 0o600);
   } catch (cause) {
-    throw new FarkvError('ERR_CONFIG', `${temporary} cannot be written: ${codeOf(cause)}`, { cause });
+    throw new FarkvError('ERR_CONFIG', `${temporary} cannot be written: ${fileReason(cause)}`, { cause });
   }
   try {
     try {

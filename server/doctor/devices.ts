@@ -3,20 +3,11 @@
  * their types. Reads files only; `root` is "/" but in tests.
  */
 import { readFileSync, readdirSync } from 'node:fs';
-import { SocketAddress } from 'node:net';
 import { join } from 'node:path';
+import type { RdmaAddress } from '../../native/addon.js';
+import { interfaceNameOf, rankGids, type Gid, type GidEntry, type PortFacts } from './gids.js';
 
 export type Fabric = 'InfiniBand' | 'RoCE' | 'iWARP';
-
-export interface Gid {
-  readonly index: number;
-  readonly gid: string;
-  /** `IB/RoCE v1`, `RoCE v2`; undefined where the kernel gives none (iWARP). */
-  readonly type: string | undefined;
-  readonly networkInterface: string | undefined;
-  /** The IP address of whose connections it is the GID; undefined: of none. */
-  readonly connectionsOf: string | undefined;
-}
 
 /** What the connection manager gives connections of a RoCE port (configfs; Linux's Documentation/ABI/testing/configfs-rdma_cm). */
 export interface RoceDefaults {
@@ -35,6 +26,7 @@ export interface Port {
   readonly rate: string;
   /** Undefined: no RoCE port. */
   readonly roceDefaults: RoceDefaults | undefined;
+  /** Those of connections first. */
   readonly gids: readonly Gid[];
   readonly networkInterfaces: readonly NetworkInterface[];
 }
@@ -51,6 +43,8 @@ export interface Device {
   readonly firmware: string;
   /** The user-space device of libibverbs, /dev/infiniband/uverbsN; undefined when ib_uverbs has made none. */
   readonly uverbs: string | undefined;
+  /** Where a server with this device listens if its settings name no address of it; undefined: unknown, or none. */
+  readonly defaultAddress: string | undefined;
   readonly ports: readonly Port[];
 }
 
@@ -73,13 +67,6 @@ export function list(path: string): string[] {
 
 const unusedGid = /^0000(:0000){7}$/;
 
-/** Of a GID that is an address, which a link-local one is not: it is of no use beyond one link. */
-function addressOf(gid: string): string | undefined {
-  const v4 = /^0000:0000:0000:0000:0000:ffff:(..)(..):(..)(..)$/.exec(gid);
-  if (v4) return v4.slice(1).map((byte) => parseInt(byte, 16)).join('.'); // prettier-ignore
-  return gid.startsWith('fe80') ? undefined : new SocketAddress({ address: gid, family: 'ipv6' }).address;
-}
-
 const ROCE_V2 = 'RoCE v2';
 
 function roceDefaultsOf(root: string, device: string, port: string, types: readonly string[]): RoceDefaults {
@@ -92,8 +79,8 @@ function roceDefaultsOf(root: string, device: string, port: string, types: reado
   };
 }
 
-function gidsOf(dir: string): Omit<Gid, 'connectionsOf'>[] {
-  const gids: Omit<Gid, 'connectionsOf'>[] = [];
+function gidsOf(dir: string): GidEntry[] {
+  const gids: GidEntry[] = [];
   for (const index of list(join(dir, 'gids'))) {
     const gid = readLine(join(dir, 'gids', index));
     if (gid === undefined || unusedGid.test(gid)) continue;
@@ -107,6 +94,15 @@ function gidsOf(dir: string): Omit<Gid, 'connectionsOf'>[] {
   return gids;
 }
 
+/** The hardware address of an IPoIB interface has 20 bytes: the last 16 are its GID. */
+function ipoibOf(root: string, names: readonly string[]): NonNullable<PortFacts['ipoib']> {
+  return names.flatMap((name) => {
+    const bytes = readLine(join(root, 'sys/class/net', name, 'address'))?.split(':') ?? [];
+    const gid = bytes.slice(4).join('').replace(/.{4}(?=.)/g, '$&:'); // prettier-ignore
+    return bytes.length === 20 ? [{ name, gid }] : [];
+  });
+}
+
 function interfaceOf(root: string, name: string): NetworkInterface {
   const dir = join(root, 'sys/class/net', name);
   return {
@@ -116,7 +112,11 @@ function interfaceOf(root: string, name: string): NetworkInterface {
   };
 }
 
-function portOf(root: string, device: string, port: string, isRnic: boolean): Port {
+function portOf(
+  root: string,
+  port: string,
+  { device, isRnic, addresses }: Pick<PortFacts, 'device' | 'isRnic' | 'addresses'>,
+): Port {
   const dir = join(root, 'sys/class/infiniband', device, 'ports', port);
   const afterColon = (text: string | undefined): string => text?.replace(/^\d+:\s*/, '') ?? 'unknown';
   const linkLayer = readLine(join(dir, 'link_layer')) ?? 'unknown';
@@ -132,6 +132,7 @@ function portOf(root: string, device: string, port: string, isRnic: boolean): Po
     ...parent,
     ...(softParent === undefined ? [] : [softParent]),
   ]);
+  const own = addresses.filter((a) => a.device === device).map(interfaceNameOf);
   return {
     port: Number(port),
     state: afterColon(readLine(join(dir, 'state'))),
@@ -139,10 +140,13 @@ function portOf(root: string, device: string, port: string, isRnic: boolean): Po
     linkLayer,
     rate: readLine(join(dir, 'rate')) ?? 'unknown',
     roceDefaults,
-    gids: gids.map((g) => ({
-      ...g,
-      connectionsOf: roceDefaults !== undefined && g.type === roceDefaults.mode ? addressOf(g.gid) : undefined,
-    })),
+    gids: rankGids(gids, {
+      device,
+      isRnic,
+      roceMode: roceDefaults?.mode,
+      ipoib: linkLayer === 'InfiniBand' ? ipoibOf(root, [...new Set([...names, ...own])]) : undefined,
+      addresses,
+    }),
     networkInterfaces: [...names].map((n) => interfaceOf(root, n)),
   };
 }
@@ -152,12 +156,20 @@ function uverbsOf(root: string, device: string): string | undefined {
   return list(dir).find((u) => readLine(join(dir, u, 'ibdev')) === device);
 }
 
-export function findDevices(root: string): Device[] {
+/** `addresses`: as the connection manager finds them; none: it could not be asked. */
+export function findDevices(root: string, addresses: readonly RdmaAddress[] = []): Device[] {
   const dir = join(root, 'sys/class/infiniband');
   return list(dir).map((name) => {
     const isRnic = readLine(join(dir, name, 'node_type'))?.startsWith('4') === true;
-    const ports = list(join(dir, name, 'ports')).map((p) => portOf(root, name, p, isRnic));
+    const ports = list(join(dir, name, 'ports')).map((p) => portOf(root, p, { device: name, isRnic, addresses }));
     const fabric: Fabric = isRnic ? 'iWARP' : ports.some((p) => p.linkLayer === 'Ethernet') ? 'RoCE' : 'InfiniBand';
-    return { name, fabric, firmware: readLine(join(dir, name, 'fw_ver')) ?? '', uverbs: uverbsOf(root, name), ports };
+    return {
+      name,
+      fabric,
+      firmware: readLine(join(dir, name, 'fw_ver')) ?? '',
+      uverbs: uverbsOf(root, name),
+      defaultAddress: addresses.find(({ device }) => device === name)?.address,
+      ports,
+    };
   });
 }

@@ -6,7 +6,9 @@ import type { RdmaDevice } from '../../native/addon.js';
 import { REBUILD } from '../../native/package.js';
 import { formatSize } from '../config/units.js';
 import type { Device } from './devices.js';
-import type { System } from './system.js';
+import { isLinkLocal } from './gids.js';
+import { largestRegion, regionsMost, USUAL_SHARDS } from './regions.js';
+import { hasHugePages, type System } from './system.js';
 
 export interface Problem {
   readonly severity: 'error' | 'warning';
@@ -28,9 +30,6 @@ export interface Report {
   readonly problems: readonly Problem[];
 }
 
-/** An address can be routed to when it is not a link-local one. */
-const routable = (gid: string): boolean => !gid.startsWith('fe80');
-
 function ofDevice(d: Device): Problem[] {
   const problems: Problem[] = [];
   if (d.uverbs === undefined) {
@@ -51,9 +50,9 @@ function ofDevice(d: Device): Problem[] {
       problems.push({ severity: 'error', text: `${name} is ${p.state} (${p.physicalState})`, mend });
       continue;
     }
-    if (d.fabric === 'RoCE' && !p.gids.some((g) => g.type === 'RoCE v2' && routable(g.gid))) {
+    if (d.fabric === 'RoCE' && !p.gids.some((g) => g.type === 'RoCE v2' && !isLinkLocal(g.gid))) {
       problems.push({
-        severity: p.gids.some((g) => routable(g.gid)) ? 'warning' : 'error',
+        severity: p.gids.some((g) => !isLinkLocal(g.gid)) ? 'warning' : 'error',
         text: `${name} has no routable RoCE v2 GID`,
         mend: `ip addr add ADDRESS/PREFIX dev ${nic?.name ?? 'INTERFACE'}`,
       });
@@ -87,7 +86,7 @@ function ofSystem(s: System, memoryBytes: number, anyDevice: boolean): Problem[]
           : 'LimitMEMLOCK=infinity in the systemd unit, or "* - memlock unlimited" in /etc/security/limits.conf and a new login',
     });
   }
-  if (s.hugePages.free === 0 && !s.collapsesShmem) {
+  if (!hasHugePages(s)) {
     const pages = Math.ceil(memoryBytes / (s.hugePages.sizeBytes || 2 ** 21));
     const setting =
       s.shmemHugePages === 'unknown'
@@ -126,9 +125,6 @@ function ofSystem(s: System, memoryBytes: number, anyDevice: boolean): Problem[]
   return problems;
 }
 
-/** A segment is at most this part of a shard, which may have all of the memory (docs/table.md). */
-const SEGMENT_SHARE = 16;
-
 /** What libibverbs makes of a device: one without its driver for users is in the kernel's list alone. */
 function ofOpened(name: string, opened: readonly RdmaDevice[], memoryBytes: number): Problem[] {
   const device = opened.find((one) => one.name === name);
@@ -141,9 +137,21 @@ function ofOpened(name: string, opened: readonly RdmaDevice[], memoryBytes: numb
       'access to /dev/infiniband/uverbs*: by the group of these files, or the devices of the container or unit';
     return [{ severity: 'error', text: `${name} cannot be opened: ${device.error}`, mend }];
   }
-  if (device.regionBytesMax >= memoryBytes / SEGMENT_SHARE) return [];
-  const text = `${name} registers at most ${formatSize(device.regionBytesMax)} as one region; a segment of a server with --memory ${formatSize(memoryBytes)} may have more`;
-  return [{ severity: 'warning', text, mend: 'a smaller --memory, and more servers' }];
+  const problems: Problem[] = [];
+  const memory = formatSize(memoryBytes);
+  if (device.regionBytesMax < largestRegion(memoryBytes)) {
+    const text = `${name} registers at most ${formatSize(device.regionBytesMax)} as one region; a segment of a server with --memory ${memory} may have more`;
+    problems.push({ severity: 'warning', text, mend: 'a smaller --memory, and more servers' });
+  }
+  const regions = regionsMost(memoryBytes, USUAL_SHARDS);
+  if (device.regionsMax < regions) {
+    problems.push({
+      severity: 'warning',
+      text: `${name} registers at most ${device.regionsMax} regions; a server with --memory ${memory} in ${USUAL_SHARDS} shards may need ${regions}, and changes fail without them`,
+      mend: 'a smaller --memory, and more servers on other hosts; or fewer --shards when the cluster is made',
+    });
+  }
+  return problems;
 }
 
 export function diagnose(

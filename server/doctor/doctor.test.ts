@@ -2,9 +2,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import test from 'ava';
-import type { RdmaDevice } from '../../native/addon.js';
+import type { RdmaAddress, RdmaDevice } from '../../native/addon.js';
 import { findDevices } from './devices.js';
 import { diagnose, type Report } from './diagnose.js';
+import { regionsMost, USUAL_SHARDS } from './regions.js';
 import { renderReport } from './render.js';
 import { readSystem } from './system.js';
 
@@ -51,16 +52,17 @@ function host(change: Record<string, string | undefined> = {}): string {
 }
 
 /** As libibverbs opens soft-RoCE. */
-const RXE: RdmaDevice = { name: 'rxe0', regionBytesMax: 2 ** 64, regionsMax: 4096, queuePairsMax: 65_536 };
+const RXE: RdmaDevice = { name: 'rxe0', regionBytesMax: 2 ** 64, regionsMax: 524_287, queuePairsMax: 65_536 };
 
 function examine(
   change: Record<string, string | undefined>,
   librariesMissing?: string,
   opened: readonly RdmaDevice[] = [RXE],
+  addresses: readonly RdmaAddress[] = [],
 ): Report {
   const root = host(change);
   try {
-    const devices = findDevices(root);
+    const devices = findDevices(root, addresses);
     const interfaces = devices.flatMap((d) => d.ports.flatMap((p) => p.networkInterfaces.map((i) => i.name)));
     return diagnose({ librariesMissing, devices, opened, system: readSystem(root, interfaces), memoryBytes: 2 ** 30 });
   } finally {
@@ -75,7 +77,7 @@ test('a host with an active RoCE v2 port is ok, and its GIDs are listed without 
   t.is(r.devices[0]?.fabric, 'RoCE');
   t.deepEqual(
     r.devices[0]?.ports[0]?.gids.map((g) => g.index),
-    [0, 1],
+    [1, 0],
   );
   t.regex(renderReport(r), /ok: --transport verbs would work/);
 });
@@ -90,16 +92,41 @@ test('the GID of each address is named, and what the kernel gives connections', 
   };
   const used = (change: Record<string, string>): (string | undefined)[] =>
     examine({ ...two, ...change }).devices[0]!.ports[0]!.gids.map((g) => g.connectionsOf);
-  t.deepEqual(used({}), [undefined, '10.9.0.1', undefined, 'fd00::7']);
+  t.deepEqual(used({}), ['10.9.0.1', 'fd00::7', undefined, undefined]);
   const configured = {
     'sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_mode': 'IB/RoCE v1\n',
     'sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_tos': '106\n',
   };
-  t.deepEqual(used(configured), [undefined, undefined, '10.9.0.1', undefined]);
+  t.deepEqual(used(configured), ['10.9.0.1', undefined, undefined, undefined]);
   const text = renderReport(examine({ ...two, ...configured }));
   t.regex(text, /connections are IB\/RoCE v1, type of service 106/);
   t.regex(text, /GID 2 .* {2}for connections of 10\.9\.0\.1/);
   t.is(examine({ [`${port}/link_layer`]: 'InfiniBand\n' }).devices[0]!.ports[0]!.roceDefaults, undefined);
+});
+
+test('GIDs are printed with the reason for each that is not used, and the address of a server', (t) => {
+  const addresses = [{ device: 'rxe0', networkInterface: 'eth0', address: '10.9.0.1', iwarp: false }];
+  const text = renderReport(examine({}, undefined, [RXE], addresses));
+  for (const lines of [
+    `  a server with this device listens at 10.9.0.1, unless --listen or --fabric-listen names another of its addresses`,
+    `    GID 1  0000:0000:0000:0000:0000:ffff:0a09:0001  RoCE v2  eth0  for connections of 10.9.0.1
+    GID 0  fe80:0000:0000:0000:0000:00ff:fe00:0001  RoCE v2  link-local: farkv listens at no such address`,
+  ])
+    t.true(text.includes(`\n${lines}\n`), text);
+});
+
+test('the GID of an InfiniBand interface is found in its hardware address', (t) => {
+  const port = 'sys/class/infiniband/rxe0/ports/1';
+  const ib = {
+    [`${port}/link_layer`]: 'InfiniBand\n',
+    'sys/class/infiniband/rxe0/parent': undefined,
+    'sys/class/infiniband/rxe0/device/net/ib0/x': '',
+    'sys/class/net/ib0/address': '80:00:02:08:fe:80:00:00:00:00:00:00:00:00:00:ff:fe:00:00:01\n',
+  };
+  const addresses = [{ device: 'rxe0', networkInterface: 'ib0', address: '10.1.0.1', iwarp: false }];
+  const { devices } = examine(ib, undefined, [RXE], addresses);
+  const [first, second] = devices[0]?.ports[0]?.gids ?? [];
+  t.deepEqual([first?.index, first?.connectionsOf, second?.connectionsOf], [0, '10.1.0.1', undefined]);
 });
 
 test('the GID of an iWARP device is of no address, and none of RoCE is for it', (t) => {
@@ -168,6 +195,13 @@ test('huge pages are there when some are reserved or the kernel makes them on re
   }
 });
 
+test('what segments need of huge pages is said where there are any', (t) => {
+  const none = { 'sys/kernel/mm/transparent_hugepage/shmem_enabled': 'always within_size advise never [deny] force\n' };
+  const rule = /^huge pages +--huge-pages auto: .* 2\.0 MiB.*; require: .* at least 4\.0 MiB per shard$/m;
+  t.regex(renderReport(examine({})), rule);
+  t.notRegex(renderReport(examine(none)), rule);
+});
+
 test('a build without verbs is mended by building it, and not by libraries', (t) => {
   const mend = (missing: string): string | undefined => examine({}, missing).problems[0]?.mend;
   t.regex(mend('not in this build: its headers were missing')!, /libibverbs-dev librdmacm-dev.*npx farkv build/);
@@ -230,7 +264,7 @@ test('where devices are of one network namespace, a missing one may be in anothe
 });
 
 test('a device is opened: what it registers is shown, and what keeps a process from it is an error', (t) => {
-  t.regex(renderReport(examine({})), /\n {2}registers 4096 regions of any size; 65536 queue pairs\n/);
+  t.regex(renderReport(examine({})), /\n {2}registers 524287 regions of any size; 65536 queue pairs\n/);
   const first = (...opened: RdmaDevice[]): [string, string] => {
     const { ok, problems } = examine({}, undefined, opened);
     t.is(ok, problems[0]?.severity !== 'error');
@@ -238,6 +272,20 @@ test('a device is opened: what it registers is shown, and what keeps a process f
   };
   t.deepEqual(first(), ['error', 'libibverbs does not have rxe0: its driver for users is not installed']);
   t.deepEqual(first({ ...RXE, error: 'Permission denied' }), ['error', 'rxe0 cannot be opened: Permission denied']);
-  t.regex(first({ ...RXE, regionBytesMax: 2 ** 26 - 1 }).join(': '), /^warning: rxe0 registers at most 64\.0 MiB/);
-  t.deepEqual(first({ ...RXE, regionBytesMax: 2 ** 26 }), ['', '']);
+  t.regex(first({ ...RXE, regionBytesMax: 2 ** 26 }).join(': '), /^warning: rxe0 registers at most 64\.0 MiB/);
+  t.deepEqual(first({ ...RXE, regionBytesMax: 66 * 2 ** 20 }), ['', '']);
+});
+
+test('a device that registers fewer regions than a server with this memory may need is a warning', (t) => {
+  const needed = regionsMost(2 ** 30, USUAL_SHARDS);
+  const { ok, problems } = examine({}, undefined, [{ ...RXE, regionsMax: needed - 1 }]);
+  t.true(ok);
+  t.is(problems.length, 1);
+  t.is(problems[0]?.severity, 'warning');
+  t.regex(
+    problems[0]?.text ?? '',
+    new RegExp(`^rxe0 registers at most ${needed - 1} regions; .*--memory 1\\.0 GiB in 8 shards may need ${needed}, `),
+  );
+  t.regex(problems[0]?.mend ?? '', /smaller --memory.*--shards/);
+  t.deepEqual(examine({}, undefined, [{ ...RXE, regionsMax: needed }]).problems, []);
 });

@@ -9,7 +9,7 @@ export type { Report, Problem } from './diagnose.js';
 
 /** `memoryBytes`: how much a server here would register. */
 export function examineHost(memoryBytes: number): Report {
-  const devices = findDevices('/');
+  const devices = findDevices('/', addon.rdmaAddresses());
   const interfaces = devices.flatMap((d) => d.ports.flatMap((p) => p.networkInterfaces.map((i) => i.name)));
   return diagnose({
     librariesMissing: addon.providerMissing('verbs'),

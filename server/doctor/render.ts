@@ -3,6 +3,7 @@ import type { RdmaDevice } from '../../native/addon.js';
 import { formatSize } from '../config/units.js';
 import type { Device } from './devices.js';
 import type { Report } from './diagnose.js';
+import { hasHugePages } from './system.js';
 
 /** What a process can address at all. */
 const ADDRESSES = 2 ** 63;
@@ -15,6 +16,10 @@ function deviceLines(d: Device, opened: RdmaDevice | undefined): string[] {
     lines.push(
       `  registers ${opened.regionsMax} regions of ${opened.regionBytesMax >= ADDRESSES ? 'any size' : `up to ${formatSize(opened.regionBytesMax)}`}; ${opened.queuePairsMax} queue pairs`,
     );
+  if (d.defaultAddress !== undefined)
+    lines.push(
+      `  a server with this device listens at ${d.defaultAddress}, unless --listen or --fabric-listen names another of its addresses`,
+    );
   for (const p of d.ports) {
     lines.push(`  port ${p.port}  ${p.state}  ${p.physicalState}  ${p.linkLayer}  ${p.rate}`);
     for (const i of p.networkInterfaces) lines.push(`    interface ${i.name}  MTU ${i.mtuBytes}  ${i.state}`);
@@ -24,12 +29,17 @@ function deviceLines(d: Device, opened: RdmaDevice | undefined): string[] {
       lines.push(`    connections are ${mode}${service}`);
     }
     for (const g of p.gids) {
-      const of = g.connectionsOf === undefined ? '' : `  for connections of ${g.connectionsOf}`;
-      lines.push(`    GID ${g.index}  ${g.gid}  ${g.type ?? ''}  ${g.networkInterface ?? ''}${of}`.trimEnd());
+      const use = g.connectionsOf === undefined ? g.unusedReason : `for connections of ${g.connectionsOf}`;
+      const parts = [`GID ${g.index}`, g.gid, g.type, g.networkInterface, use];
+      lines.push(`    ${parts.filter((part) => part !== undefined && part !== '').join('  ')}`);
     }
   }
   return lines;
 }
+
+/** Of native/base/region.c and native/table/segment.c: at least a segment of the index and one of the heap. */
+const HUGE_PAGE_RULE =
+  '--huge-pages auto: only for segments of whole 2.0 MiB, so no memory is added; require: each segment is rounded up to 2.0 MiB, at least 4.0 MiB per shard';
 
 const limit = (bytes: number | undefined): string => (bytes === undefined ? 'unlimited' : formatSize(bytes));
 
@@ -42,6 +52,7 @@ export function renderReport(r: Report): string {
       .join(', ')}`,
     `locked memory soft ${limit(s.memlockSoftBytes)}, hard ${limit(s.memlockHardBytes)}${s.mayLockAnything ? ' (CAP_IPC_LOCK: no limit applies)' : ''}`,
     `huge pages    ${s.hugePages.free} free of ${s.hugePages.total}, ${formatSize(s.hugePages.sizeBytes)} each; for shared memory: ${s.shmemHugePages}${s.collapsesShmem ? ', made when a server asks' : ''}`,
+    ...(hasHugePages(s) ? [`huge pages    ${HUGE_PAGE_RULE}`] : []),
     `NUMA          ${/^\d+$/.test(s.numaNodes) ? `one node (${s.numaNodes})` : `nodes ${s.numaNodes}`}`,
     `memory limit  ${s.groupMemoryBytes === undefined ? 'none' : `${limit(s.groupMemoryBytes)}, of the control group`}`,
     ...(s.rdmaNamespaces === undefined ? [] : [`namespaces    RDMA devices are ${s.rdmaNamespaces}`]),

@@ -30,6 +30,9 @@ export interface System {
   readonly sysctls: Readonly<Record<string, string>>;
 }
 
+/** Whether segments of tables can have huge pages: reserved ones, or those that the kernel makes. */
+export const hasHugePages = ({ hugePages, collapsesShmem }: System): boolean => hugePages.free > 0 || collapsesShmem;
+
 const neededModules = ['ib_core', 'ib_uverbs', 'rdma_cm', 'rdma_ucm'];
 /**
  * With several interfaces in one subnet these decide which of them answers: wrong ones make RoCE connections time out.

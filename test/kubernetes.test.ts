@@ -70,6 +70,7 @@ test('a server takes the variables of the manifests, has the ports of its probes
   const settings = loadSettings({}, { env: { ...env, ...tokens }, dashes: true, hasVerbs: false });
   t.is(settings.id, 'farkv-0');
   t.is(settings.peers.length, set.replicas ?? 0);
+  t.deepEqual(settings.fabricListen, [{ host: '0.0.0.0', port: 8400 }], 'the first data port, which the chart lists');
   t.deepEqual(
     manifests[0]?.spec.ports?.map(({ name, port }) => [name, port]),
     [

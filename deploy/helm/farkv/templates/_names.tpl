@@ -14,7 +14,7 @@ app: {{ include "farkv.name" . }}
 {{- end -}}
 {{- end -}}
 
-{{- /* Those of the values, and the network that Multus attaches for SR-IOV. */ -}}
+{{- /* Those of the values, and the network that Multus attaches for RDMA. */ -}}
 {{- define "farkv.podAnnotations" -}}
 {{- $networks := "k8s.v1.cni.cncf.io/networks" -}}
 {{- with .Values.rdma.network -}}

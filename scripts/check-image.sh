@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the container's root file system as a container would, for machines without docker: bash scripts/check-image.sh, as root. The root is the
-# one that deploy/docker/Dockerfile copies; its user, variables, entry point and health check are read from that file. What builds images and what
-# a container runtime adds (networks, limits of memory) is not checked.
+# one that deploy/docker/Dockerfile copies; its user, variables, entry point and health check are read from that file. Then buildah builds the image
+# from there on: the stage before needs an image of a registry. What a container runtime adds (networks, limits of memory) is not checked.
 set -euo pipefail
 name=check-image
 . "$(dirname "$0")/own-root.sh"
@@ -65,3 +65,27 @@ start FARKV_SECRETS=/secrets FARKV_ID=s1 FARKV_ADVERTISE=127.0.0.1
 [ "$(run /usr/bin/farkv get --secrets /secrets --connect "127.0.0.1:$port" greeting)" = hello ] || fail 'a value is gone after a restart'
 stop
 say 'so did one with secrets that it made itself, which has its values after a restart'
+
+command -v buildah > /dev/null || { echo 'left out: the image (apt-get install buildah)'; exit; }
+umount "$root/proc"
+for mounted in shm null zero urandom random; do umount "$root/dev/$mounted"; done
+mkdir "$top/context"
+rm -rf "$root/secrets" "$root"/var/lib/farkv/*
+mv "$root/var/lib/farkv" "$top/context/data"
+mv "$root" "$top/context/root-of-image"
+# The files of the stage before lie in the context here.
+sed -n '/^FROM scratch/,$p' $dockerfile | sed '/^COPY/s/--from=build //; /^COPY/s# /\(root-of-image\|data\) # \1 #' > "$top/context/Dockerfile"
+build=(buildah --storage-driver vfs --root "$top/containers" --runroot "$top/runroot")
+"${build[@]}" bud --isolation chroot --format docker -t farkv "$top/context" > "$top/build.log" 2>&1 || { cat "$top/build.log"; fail 'buildah bud'; }
+container=$("${build[@]}" from farkv)
+"${build[@]}" run --isolation chroot --env FARKV_INSECURE=true --env "FARKV_LISTEN=127.0.0.1:$port" --env "FARKV_HTTP_LISTEN=127.0.0.1:$((port + 100))" \
+  "$container" /usr/bin/farkv server > "$top/image.log" 2>&1 & server=$!
+until grep -qs ' is ready: ' "$top/image.log"; do
+  kill -0 $server 2> /dev/null || { cat "$top/image.log"; fail 'a server of the image has ended'; }
+  sleep 0.2
+done
+in_image() { "${build[@]}" run --isolation chroot --env "FARKV_HTTP_LISTEN=127.0.0.1:$((port + 100))" "$container" /usr/bin/farkv "$@"; }
+in_image ready --live > /dev/null || fail 'the health check of the image'
+in_image put --connect "127.0.0.1:$port" greeting image > /dev/null || fail 'put in the image'
+[ "$(in_image get --connect "127.0.0.1:$port" greeting)" = image ] || fail 'get in the image'
+say "$("${build[@]}" --version): the image was built, and a server of it ran as $("${build[@]}" inspect --format '{{.Docker.Config.User}}' --type image farkv)"

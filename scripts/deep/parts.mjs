@@ -91,8 +91,14 @@ export const PARTS = {
       {
         name: 'long tests',
         command: npm('test:all', '--rest'),
-        needs: [redis, tool('chromium'), tool('prometheus'), tool('promtool', 'prometheus')],
+        needs: [
+          redis,
+          ...['chromium', 'prometheus', 'fish', 'zsh'].map((name) => tool(name)),
+          tool('promtool', 'prometheus'),
+        ],
       },
+      // Of them, since these say what they lack.
+      { name: 'chart', command: ['npx', 'ava', 'dist/test/chart.long.test.js'], leftOut: /^\s*ℹ left out: (.*)$/m },
     ],
   },
   seeds: {
@@ -169,8 +175,16 @@ export const PARTS = {
         needs: inDebianRoot,
         leftOut: /^left out: (arm64.*)$/m,
       },
-      { name: 'Debian package', command: ['bash', 'scripts/check-deb.sh'], needs: [...inDebianRoot, tool('python3')] },
-      { name: 'image', command: ['bash', 'scripts/check-image.sh'], needs: [rootOnDebian, namespaces, rdmaHeaders] },
+      {
+        name: 'Debian package',
+        command: ['bash', 'scripts/check-deb.sh'],
+        needs: [...inDebianRoot, tool('python3'), tool('lintian'), tool('systemd-analyze', 'systemd')],
+      },
+      {
+        name: 'image',
+        command: ['bash', 'scripts/check-image.sh'],
+        needs: [rootOnDebian, namespaces, rdmaHeaders, tool('buildah')],
+      },
     ],
   },
 };

@@ -1,7 +1,7 @@
 // The addons that the package and the one-file executables have: for whom, with what each is compiled, and the checks
 // that each passes. Used by prebuild.mjs and make-binary.mjs, after setup.mjs.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -90,6 +90,12 @@ function checkMusl(file, arch) {
   if (others.some((name) => name !== 'libc.so')) throw new Error(`${file} needs ${others.join(', ')}`);
 }
 
+/** A compiler that finds no headers of RDMA leaves verbs out, and says nothing. */
+function checkVerbs(file) {
+  if (!readFileSync(file).includes('librdmacm.so.1'))
+    throw new Error(`${file} has no verbs: its compiler found no headers of RDMA (libibverbs-dev, librdmacm-dev)`);
+}
+
 /** Compiles for a target in a folder of its own, and returns the path there. */
 function compile({ arch, library }, work) {
   for (const part of ['package.json', 'binding.gyp', 'native'])
@@ -113,6 +119,7 @@ export function makeAddon(target, file) {
     const built = own ? join(root, 'build/Release/farkv.node') : compile(target, work);
     if (target.library === 'glibc') checkGlibc(built);
     else checkMusl(built, target.arch);
+    checkVerbs(built);
     mkdirSync(dirname(file), { recursive: true });
     copyFileSync(built, file);
     run(`${prefixOf(target.arch)}strip`, ['--strip-unneeded', file]);

@@ -14,10 +14,10 @@ fi
 file=$1
 
 # The newest version of the C library that a file asks for; what is below 2.29 is there wherever Node.js 20 runs.
-newest() { objdump -T "$1" | grep -o 'GLIBC_2[0-9.]*' | sed 's/GLIBC_//' | sort -Vu | tail -1; }
-for part in "$file" build/Release/farkv.node; do
-  [ "$(printf '%s\n' "$(newest "$part")" 2.28 | sort -V | tail -1)" = 2.28 ] || fail "$part needs glibc $(newest "$part"), newer than 2.28"
-done
+newest() { readelf --wide --version-info "$1" | grep -o 'GLIBC_2[0-9.]*' | sed 's/GLIBC_//' | sort -Vu | tail -1; }
+old_enough() { [ "$(printf '%s\n' "$(newest "$1")" 2.28 | sort -V | tail -1)" = 2.28 ] || fail "$1 needs glibc $(newest "$1"), newer than 2.28"; }
+old_enough "$file"
+old_enough build/Release/farkv.node
 say 'the file and its addon need glibc 2.28 or older'
 started=$(node scripts/check-start.mjs "$file") || fail "it starts too slowly: $started"
 say "$started"
@@ -39,7 +39,8 @@ grep -q '^libraries' "$top/doctor" && ! grep -q 'not in this build' "$top/doctor
 
 port=$((20000 + RANDOM % 9000))
 # Not by a shell of its own: the signal is for the server.
-"${run[@]}" farkv server --listen "127.0.0.1:$port" --http-listen "127.0.0.1:$((port + 100))" --memory 64mb > "$top/log" 2>&1 & server=$!
+# What NODE_OPTIONS asks for, which Node.js itself would end with, runs in none of the server's threads.
+"${run[@]}" NODE_OPTIONS=--require=/none.js farkv server --listen "127.0.0.1:$port" --http-listen "127.0.0.1:$((port + 100))" --memory 64mb > "$top/log" 2>&1 & server=$!
 until grep -q ' is ready: ' "$top/log"; do
   kill -0 $server 2> /dev/null || { cat "$top/log"; fail 'the server has ended'; }
   sleep 0.2
@@ -66,13 +67,21 @@ say 'ten started at once'
 
 mount --rbind "$root" "$root"
 mount -o remount,bind,ro "$root"
-mount -t tmpfs -o mode=1777 tmpfs "$root/mnt"
+[ "$("${run[@]}" farkv get "${connect[@]}" greeting)" = 'by tcp' ] || fail 'a root that cannot be written to'
+mount -o remount,ro "$root/dev/shm"
 "${run[@]}" farkv get "${connect[@]}" greeting 2> "$top/err" > /dev/null && fail 'an addon was loaded where nothing can be written to'
-grep -q '/tmp: .*EROFS.*TMPDIR' "$top/err" || { cat "$top/err"; fail 'what it says where nothing can be written to'; }
-[ "$("${run[@]}" TMPDIR=/mnt farkv get "${connect[@]}" greeting)" = 'by tcp' ] || fail 'a root that cannot be written to'
+grep -q '/tmp: .*EROFS.*/dev/shm: .*EROFS.*TMPDIR' "$top/err" || { cat "$top/err"; fail 'what it says where nothing can be written to'; }
+mount -t tmpfs -o mode=1777 tmpfs "$root/mnt"
+"${run[@]}" TMPDIR=/mnt farkv server --listen "127.0.0.1:$((port + 1))" --memory 64mb > "$top/log-2" 2>&1 & other=$!
+until grep -q ' is ready: ' "$top/log-2"; do
+  kill -0 $other 2> /dev/null || { cat "$top/log-2"; fail 'a server where only TMPDIR can be written to has ended'; }
+  sleep 0.2
+done
+kill $other
+wait $other || { cat "$top/log-2"; fail "the server with a TMPDIR ended with $?"; }
 umount "$root/mnt"
 umount --recursive "$root"
-say 'a root that cannot be written to does for it, with a TMPDIR that can'
+say 'a root that cannot be written to does for commands, with /dev/shm or a TMPDIR; for a server with a TMPDIR'
 
 kill $server
 wait $server || { cat "$top/log"; fail "the server ended with $?"; }
@@ -93,6 +102,26 @@ grep -q '^libraries' "$top/doctor" || fail 'doctor where /tmp has noexec'
 say 'a folder with noexec is refused, with what to do, where it was named, and else another one is taken'
 umount "$root/tmp"
 
+# As in a container of nothing: the file, the libraries that it is linked with, and no more.
+bare=$top/bare
+mkdir -p "$bare"/{proc,tmp,usr/bin}
+chmod 1777 "$bare/tmp"
+install -m 755 "$file" "$bare/usr/bin/farkv"
+for library in $(ldd "$file" build/Release/farkv.node | grep -o '/lib[^ ]*' | sort -u); do install -D -m 755 "$(readlink -f "$library")" "$bare$library"; done
+mount -t proc proc "$bare/proc"
+alone=(env -i /usr/sbin/chroot --userspec=65534:65534 "$bare" /usr/bin/farkv)
+"${alone[@]}" server --listen "127.0.0.1:$port" --memory 64mb > "$top/log" 2>&1 & server=$!
+until grep -q ' is ready: ' "$top/log"; do
+  kill -0 $server 2> /dev/null || { cat "$top/log"; fail 'the server beside nothing has ended'; }
+  sleep 0.2
+done
+"${alone[@]}" put "${connect[@]}" greeting 'beside nothing' > /dev/null || fail 'put beside nothing'
+[ "$("${alone[@]}" get "${connect[@]}" greeting)" = 'beside nothing' ] || fail 'get beside nothing'
+kill $server
+wait $server || { cat "$top/log"; fail "the server beside nothing ended with $?"; }
+umount "$bare/proc"
+say "it runs in a root of its own and $(find "$bare" -name '*.so*' | wc -l) libraries"
+
 # arm64, emulated, from outside of the root, which has no libraries for it.
 if ! command -v qemu-aarch64 > /dev/null || ! command -v aarch64-linux-gnu-gcc > /dev/null; then
   echo 'left out: arm64 (apt-get install qemu-user libstdc++6-arm64-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross)'
@@ -100,6 +129,7 @@ if ! command -v qemu-aarch64 > /dev/null || ! command -v aarch64-linux-gnu-gcc >
 fi
 [ "$(node -p process.arch)" = x64 ] || exit 0
 node scripts/make-binary.mjs "$top" --arch arm64
+old_enough "$top/farkv-linux-arm64"
 arm64=(env -i PATH=/usr/bin:/bin "TMPDIR=$top" qemu-aarch64 -L /usr/aarch64-linux-gnu "$top/farkv-linux-arm64")
 [ "$("${arm64[@]}" --version)" = "$("${run[@]}" farkv --version)" ] || fail 'arm64: --version'
 "${arm64[@]}" server --listen "127.0.0.1:$port" --memory 64mb --transport tcp > "$top/log" 2>&1 & server=$!

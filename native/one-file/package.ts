@@ -42,7 +42,7 @@ export function startThread(program: Package.ThreadProgram, options: WorkerOptio
   return new Worker(getAsset(`${program}.js`, 'utf8'), { ...options, eval: true });
 }
 
-export const REBUILD = 'make this file again in a clone of farkv: npm run binary';
+export const REBUILD = 'make this file again in a clone of farkv: npm run build:binary';
 
 export const howToInstall: typeof Package.howToInstall = () =>
   'which the one-file executable cannot contain; run it with farkv as npm installs it: npm install farkv, beside that package';

@@ -21,7 +21,8 @@ export interface Unpacked {
 
 /**
  * The folder that was named for such files; else a user's own, which is the more private, then those of all. Where these
- * are mounted with noexec, as on hardened hosts, the user's folder for caches may not be.
+ * are mounted with noexec, as on hardened hosts, the user's folder for caches may not be. /dev/shm is memory, which is
+ * there where nothing else can be written to.
  */
 function folders(): readonly string[] {
   const { TMPDIR, XDG_RUNTIME_DIR, XDG_CACHE_HOME, HOME } = process.env;
@@ -29,7 +30,7 @@ function folders(): readonly string[] {
   if (given(TMPDIR).length > 0) return [tmpdir()];
   const caches =
     given(XDG_CACHE_HOME).length > 0 ? given(XDG_CACHE_HOME) : given(HOME).map((home) => join(home, '.cache'));
-  return [...given(XDG_RUNTIME_DIR), tmpdir(), '/var/tmp', ...caches];
+  return [...given(XDG_RUNTIME_DIR), tmpdir(), '/var/tmp', '/dev/shm', ...caches];
 }
 
 /** A descriptor of a file with these bytes that is in no folder any more. */

@@ -2,4 +2,7 @@
 import './first-process.js';
 import { main } from './run.js';
 
+// The executable passes it over (execArgvExtension in scripts/make-binary.mjs), a worker thread with options of its own
+// does not: it would run foreign code inside of farkv.
+delete process.env.NODE_OPTIONS;
 void main(process.argv.slice(2));

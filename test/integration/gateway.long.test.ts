@@ -334,3 +334,13 @@ test('what cannot be served is said before anything is: beyond loopback, a port 
   t.regex(elsewhere.stderr, /^farkv gateway: --listen 192\.0\.2\.1:0: this host has no such address$/m);
   t.is((await gateway('--max-connections', '0')).code, 2);
 });
+
+test('SIGHUP, SIGUSR1 and SIGUSR2 end no gateway', async (t) => {
+  const { port, signal, stop } = await startGateway(t);
+  const raw = new Raw(t, port);
+  for (const name of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const) {
+    t.true(signal(name));
+    t.is(await raw.ask(encode(['PING'])), '+PONG\r\n', name);
+  }
+  t.deepEqual(await stop(), [0, null]);
+});

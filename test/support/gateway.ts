@@ -65,7 +65,8 @@ export async function startGateway(t: ExecutionContext, ...more: readonly string
   t.teardown(stop);
   for await (const line of createInterface({ input: child.stdout })) {
     const port = Number(/127\.0\.0\.1:(\d+)$/.exec(line)?.[1]);
-    return { cluster, port, stop };
+    const signal = (name: NodeJS.Signals): boolean => child.kill(name);
+    return { cluster, port, stop, signal };
   }
   throw new Error('the gateway ended');
 }

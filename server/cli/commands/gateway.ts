@@ -12,6 +12,7 @@ import {
   withClient,
   type ClientArguments,
 } from '../client-options.js';
+import { passOverSignals } from '../harmless-signals.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { print } from '../output.js';
 
@@ -76,9 +77,10 @@ const gateway: CliCommand<GatewayArguments> = {
       })
       .example('$0 gateway', 'redis-cli and every Redis client can connect to 127.0.0.1:6379')
       .epilogue(
-        `Database n of Redis is the namespace n (behind --namespace, if that is given). Which commands there are, and what each promises, says docs/gateway.md. SIGTERM and SIGINT stop it, once what is under way is answered, after a second at most.\n\n${exitCodesHelp({ done: 'stopped as told' })}`,
+        `Database n of Redis is the namespace n (behind --namespace, if that is given). Which commands there are, and what each promises, says docs/gateway.md. SIGTERM and SIGINT stop it, once what is under way is answered, after a second at most; SIGHUP, SIGUSR1 and SIGUSR2 do nothing.\n\n${exitCodesHelp({ done: 'stopped as told' })}`,
       ),
   handler: async (args) => {
+    passOverSignals(() => undefined);
     const address = readListen(args);
     const namespace = namespaceOf(args.namespace);
     const maxConnections = integerOf('max-connections', args['max-connections'], 1, CONNECTIONS_MAX);

@@ -1,7 +1,8 @@
 /** `farkv server`: runs a server until it is told to stop. */
 import type { Argv } from 'yargs';
 import type { CliCommand } from '../command.js';
-import { OPTION_NAMES, SERVER_OPTIONS, envName } from '../../config/options.js';
+import { passOverSignals } from '../harmless-signals.js';
+import { OPTION_NAMES, SERVER_OPTIONS, envName, type OptionSpec } from '../../config/options.js';
 import { formatLine, type LogSink } from '../../log.js';
 import type { ServerHandle } from '../../index.js';
 import { BoundedLines, endUnread, unshared } from '../unread.js';
@@ -27,25 +28,20 @@ const BOUNDS =
   'After 10 wrong tokens a source address is told to wait 100 ms, then twice as long each time, to 30 s; a right token is let in at once. ' +
   'The port between servers holds 192 connections without a login, and begins 20 logins per second from strange addresses, 50 from those of its servers.';
 
-/** What the log says of signals that change nothing. */
-const HARMLESS: Partial<Record<NodeJS.Signals, string>> = {
-  SIGHUP: 'files of tokens and certificates are read again by themselves, within a second of a change; nothing else is',
-  SIGUSR1: 'nothing is to be done',
-  SIGUSR2: 'nothing is to be done',
-};
-
 function builder(y: Argv): Argv<ServerArguments> {
   let parser = y.usage(
     '$0 server [OPTIONS]\n\nRuns a server until SIGTERM or SIGINT. Then it hands its shards over, waits until the leases of its clients have run out, and ends.',
   );
   for (const name of OPTION_NAMES) {
-    const spec = SERVER_OPTIONS[name];
+    const spec: OptionSpec<unknown> = SERVER_OPTIONS[name];
     parser = parser.option(name, {
       group: spec.group,
       describe: spec.describe,
       // Values are read by config/load.ts, the same for flags, environment and file.
       type: spec.kind === 'flag' ? 'boolean' : 'string',
-      ...('default' in spec ? { defaultDescription: 'defaultText' in spec ? spec.defaultText : spec.default } : {}),
+      ...(spec.kind === 'list' ? { array: true, nargs: 1 } : {}),
+      ...(spec.parse.choices === undefined ? {} : { choices: spec.parse.choices }),
+      ...(spec.default === undefined ? {} : { defaultDescription: spec.defaultText ?? spec.default }),
     });
   }
   return parser
@@ -94,6 +90,9 @@ function announce(server: ServerHandle, json: boolean, ephemeral: boolean): void
 }
 
 async function handler(args: ServerArguments): Promise<void> {
+  // The log comes later; these signals may come at once.
+  let say: (text: string) => void = () => undefined;
+  passOverSignals((text) => say(text));
   const { loadSettings } = await import('../../config/load.js');
   const { serviceManager } = await import('../service-manager.js');
   const { RecoveryBar } = await import('../recovery-bar.js');
@@ -125,11 +124,9 @@ async function handler(args: ServerArguments): Promise<void> {
     }
     stop.abort();
   };
-  /** Without listeners SIGHUP and SIGUSR2 would end the server, and SIGUSR1 would open Node's debugger. */
-  const harmless = (signal: NodeJS.Signals): void => {
-    if (isInfo) log('info', `${signal}: ${HARMLESS[signal] ?? ''}`);
+  say = (text) => {
+    if (isInfo) log('info', text);
   };
-  for (const signal of Object.keys(HARMLESS)) process.on(signal, harmless);
   process.on('SIGTERM', told);
   process.on('SIGINT', told);
   if (args['stop-with-stdin']) process.stdin.on('end', told).on('error', told).resume();
@@ -146,7 +143,6 @@ async function handler(args: ServerArguments): Promise<void> {
   } finally {
     process.off('SIGTERM', told);
     process.off('SIGINT', told);
-    for (const signal of Object.keys(HARMLESS)) process.off(signal, harmless);
     process.stdin.destroy();
     endUnread();
   }

@@ -1,6 +1,9 @@
-/** The manual pages and the completions of bash and fish, against what each command's --help says. */
+/** The manual pages and the completions of the shells, against what each command's --help says. */
 import test from 'ava';
 import { execFile, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { COMMANDS } from '../../server/cli/command-list.js';
 import { manual } from '../../server/cli/manual/index.js';
@@ -55,6 +58,7 @@ const OFFERED: readonly (readonly [line: string, words: string])[] = [
   ['farkv bench run l', 'lmdb'],
   ['farkv bench run lmdb --no', '--no-harness'],
   ['farkv secrets issue /etc/farkv w', 'writer'],
+  ['farkv server --level d', 'durable'],
 ];
 
 test('bash completes commands, actions, and values, behind options too', async (t) => {
@@ -85,6 +89,41 @@ withFish('fish completes commands, actions, and values, behind options too', asy
   for (const [line, words] of OFFERED) await offers(line, words);
   await offers('farkv get --transport=v', '--transport=verbs');
   await offers('farkv get -n 3 --polling a', 'always auto');
+});
+
+const withZsh = spawnSync('zsh', ['--version']).error === undefined ? test : test.skip;
+
+/**
+ * Types the line and a tab into an interactive zsh, and prints what its completion adds: zsh has no command for that.
+ * `compadd` is what completions call; with -O, -A or -D it adds nothing.
+ */
+const TYPE_INTO_ZSH = `
+zmodload zsh/zpty
+zpty z zsh -f -i
+for one in 'PROMPT= RPROMPT=; unsetopt prompt_cr prompt_sp beep; autoload -Uz compinit; compinit -u -D' "source \${(q)1}" 'bindkey "^I" complete-word' \
+  'compadd() { if [[ \${@[1,(i)(-|--)]} == *-(O|A|D)\\ * ]]; then builtin compadd "$@"; return; fi; local -a found; builtin compadd -O found "$@"; (( $#found )) && print -rl -- "="\${^found}; builtin compadd "$@" }' \
+  'begin() { print offers: }; finish() { print "all."; exit }; compprefuncs=(begin) comppostfuncs=(finish)' \
+  'print rea""dy'
+do zpty -w z "$one"; done
+zpty -r -m z text '*ready*'
+zpty -w -n z "$2"$'\\t'
+zpty -r -m z text '*offers:*all.*'
+print -r -- "$text"
+`;
+
+withZsh('zsh completes commands, actions, and values, behind options too', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'farkv-zsh-'));
+  t.teardown(() => rmSync(directory, { recursive: true }));
+  const script = join(directory, '_farkv');
+  writeFileSync(script, (await farkv(['completion', 'zsh'])).stdout);
+  const offers = async (line: string, words: string): Promise<void> => {
+    const { stdout } = await run('zsh', ['-f', '-c', TYPE_INTO_ZSH, 'zsh', script, line]);
+    const offered = stdout.slice(stdout.lastIndexOf('offers:')).matchAll(/^=(\S+)/gm);
+    t.is([...new Set(Array.from(offered, ([, word]) => word))].join(' '), words, line);
+  };
+  await offers('farkv ', Object.keys(COMMANDS).join(' '));
+  for (const [line, words] of OFFERED) await offers(line, words);
+  await offers('farkv get --transport=v', 'verbs');
 });
 
 test('text of a command is no request to roff', async (t) => {

@@ -131,16 +131,17 @@ function zshFunction(definition: Definition, path: string): string {
   if (actions.length === 0) return `${path}() {\n  _arguments -s ${zshArguments(definition).join(' ')}\n}\n`;
   return [
     ...actions.map((action) => zshFunction(action, `${path}_${action.name}`)),
-    zshChoice(path, actions, 'action'),
+    zshChoice(path, definition, 'action'),
   ].join('');
 }
 
-function zshChoice(path: string, definitions: readonly Definition[], what: string): string {
+/** Options may stand before the action, too. */
+function zshChoice(path: string, { actions, options }: Pick<Definition, 'actions' | 'options'>, what: string): string {
   return `${path}() {
   local curcontext=$curcontext context state line
   typeset -A opt_args
-  local -a choices=(${described(definitions)})
-  _arguments -C ${quoted('--help[Show help]')} ':${what}:->choice' '*:: :->arguments'
+  local -a choices=(${described(actions)})
+  _arguments -C ${[...options, HELP].flatMap(zshOption).join(' ')} ':${what}:->choice' '*:: :->arguments'
   case $state in
     choice) _describe -t ${what}s ${what} choices ;;
     arguments)
@@ -153,7 +154,7 @@ function zshChoice(path: string, definitions: readonly Definition[], what: strin
 function zsh(commands: readonly Definition[]): string {
   return `#compdef farkv
 # zsh completion of farkv, made from what its commands declare
-${commands.map((command) => zshFunction(command, `_farkv_${command.name}`)).join('')}${zshChoice('_farkv', commands, 'command')}
+${commands.map((command) => zshFunction(command, `_farkv_${command.name}`)).join('')}${zshChoice('_farkv', { actions: commands, options: [] }, 'command')}
 if [ "$funcstack[1]" = _farkv ]; then _farkv "$@"; else compdef _farkv farkv; fi
 `;
 }

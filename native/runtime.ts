@@ -15,10 +15,19 @@ function otherRuntime(): string | undefined {
   return Deno === undefined ? undefined : `Deno ${Deno.version?.deno ?? ''}`.trimEnd();
 }
 
+/** What leaves farkv, with all of its entries, out of a bundle. */
+export const LEFT_OUT = {
+  esbuild: "external: ['farkv']",
+  webpack: "externalsType: 'commonjs', externals: [/^farkv(\\/|$)/]",
+  'Rollup, Vite': 'external: [/^farkv(\\/|$)/]',
+} as const;
+
 /** Of a program whose bundle has farkv in it. */
 export const BUNDLED =
   'farkv is part of a bundle, and its native addon cannot be: leave it out of the bundle, and install it where the bundle runs. ' +
-  "esbuild: external: ['farkv']; webpack: externals: { farkv: 'commonjs farkv' }; Rollup, Vite: external: ['farkv']";
+  Object.entries(LEFT_OUT)
+    .map(([bundler, line]) => `${bundler}: ${line}`)
+    .join('; ');
 
 /** Of a program that Node.js lets do certain things alone. */
 export const PERMISSIONS =

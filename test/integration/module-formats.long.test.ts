@@ -2,8 +2,9 @@
 import test, { type ExecutionContext } from 'ava';
 import { build } from 'esbuild';
 import { renameSync } from 'node:fs';
+import { runInThisContext } from 'node:vm';
 import webpack from 'webpack';
-import { BUNDLED } from '../../native/runtime.js';
+import { BUNDLED, LEFT_OUT } from '../../native/runtime.js';
 import { Project, type Ran } from '../support/installed-package.js';
 
 /** Starts a server, and reads what it has put there. */
@@ -27,6 +28,9 @@ import { connect, FarkvError } from 'farkv';
 import { startServer } from 'farkv/server';
 import { KeyvFarkv } from 'farkv/keyv';
 `;
+
+/** What the error says to write, as the options that it is. */
+const optionsOf = (line: string): object => runInThisContext(`({ ${line} })`) as object;
 
 function succeeds(t: ExecutionContext, { code, stdout, stderr }: Ran, printed: string): void {
   t.is(stderr, '');
@@ -139,23 +143,23 @@ for (const format of ['cjs', 'esm'] as const) {
       `${IMPORTS} async function main() { ${USE} console.log(value); } void main();`,
     );
     const outfile = project.path(`out/index.${format === 'cjs' ? 'cjs' : 'mjs'}`);
-    const bundle = async (external: readonly string[]): Promise<Ran> => {
+    const bundle = async (more: object): Promise<Ran> => {
       await build({
         entryPoints: [entry],
         bundle: true,
         platform: 'node',
         format,
         outfile,
-        external: [...external],
+        ...more,
         absWorkingDir: project.directory,
         logLevel: 'silent',
       });
       return project.node(outfile);
     };
-    const { code, stderr } = await bundle([]);
+    const { code, stderr } = await bundle({});
     t.is(code, 1);
     t.true(stderr.includes(BUNDLED), stderr);
-    succeeds(t, await bundle(['farkv']), 'value\n');
+    succeeds(t, await bundle(optionsOf(LEFT_OUT.esbuild)), 'value\n');
   });
 }
 
@@ -175,14 +179,14 @@ test('webpack: a bundle with farkv in it names the line to add, and runs with th
     'app.mjs',
     `${IMPORTS} async function main() { ${USE} console.log(value); } void main();`,
   );
-  const bundle = async (externals: Readonly<Record<string, string>>): Promise<void> => {
+  const bundle = async (more: object): Promise<void> => {
     const compiler = webpack({
       mode: 'development',
       devtool: false,
       target: 'node20',
       context: project.directory,
       entry,
-      externals,
+      ...more,
       output: { path: project.path('out'), filename: 'bundle.cjs' },
     });
     const stats = await new Promise<webpack.Stats | undefined>((resolve, reject) => {
@@ -197,6 +201,6 @@ test('webpack: a bundle with farkv in it names the line to add, and runs with th
   t.is(code, 1);
   t.true(stderr.includes(BUNDLED), stderr);
   renameSync(project.path('elsewhere'), project.path('node_modules/farkv'));
-  await bundle(Object.fromEntries(ENTRIES.map((name) => [name, `commonjs ${name}`])));
+  await bundle(optionsOf(LEFT_OUT.webpack));
   succeeds(t, project.node('out/bundle.cjs'), 'value\n');
 });

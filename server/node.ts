@@ -214,7 +214,7 @@ export class FarkvNode {
     checkTenants(this.#settings.tenants, state.tenants);
     if (!votesOnly) checkSize(this.#settings, state, this.#native.constants.memoryMin, this.#log);
     for (const line of levelLines(state)) this.#log.info(line);
-    const passedOver = levelPassedOver(state, this.#settings.levelAsked);
+    const passedOver = levelPassedOver(state, this.#settings.levelAsked, directory.joined);
     if (passedOver !== undefined) this.#log.warn(passedOver);
     const fabric = votesOnly ? [] : await this.#listen(group, directory, transports);
     const lease = this.#leaseHolder(group);

@@ -186,15 +186,23 @@ test('what a new cluster does with values is said by its first policy, also befo
 
 test('a level that a cluster does not have is told to be passed over, with what changes it', (t) => {
   const log = new MetadataLog(FORMAT_COPIES).do({ ...bootstrapOf(2, ['s1', 's2', 's3']), policy: REPLICATED });
-  t.is(levelPassedOver(log.state, undefined), undefined);
-  t.is(levelPassedOver(log.state, 'replicated'), undefined);
+  t.is(levelPassedOver(log.state, undefined, false), undefined);
+  t.is(levelPassedOver(log.state, 'replicated', false), undefined);
   t.regex(
-    levelPassedOver(log.state, 'cache') ?? '',
-    /this one has level replicated; farkv replication set --level cache/,
+    levelPassedOver(log.state, 'cache', false) ?? '',
+    /this cluster has level replicated; farkv replication set --level cache/,
   );
   const none = new MetadataLog().do(bootstrapOf(1, ['s1'])).state;
-  t.regex(levelPassedOver(none, 'durable') ?? '', /--level durable is passed over: .* level cache; .* farkv restore/);
-  t.is(levelPassedOver(none, 'cache'), undefined);
+  t.regex(levelPassedOver(none, 'durable', true) ?? '', /durable is passed over: .* level cache; .* farkv restore/);
+  t.is(levelPassedOver(none, 'cache', false), undefined);
+});
+
+test('a server that is to be durable, in a cluster that it made without disks, is refused', (t) => {
+  const none = new MetadataLog().do(bootstrapOf(1, ['s1'])).state;
+  t.throws(() => levelPassedOver(none, 'durable', false), {
+    code: 'ERR_CONFIG',
+    message: /^--level durable: this cluster has level cache, and .* farkv restore .*leave the option out$/,
+  });
 });
 
 test('what durable values survive is said, and when they are on the disks only where no server answers before', (t) => {

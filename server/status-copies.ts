@@ -1,4 +1,5 @@
 /** What `farkv status` says of the copies of shards. */
+import { FarkvError } from '../core/errors.js';
 import { CACHE, inSync, isGone, isMarked, isWhole, mayCome, mayLead, policyOf } from '../core/metadata/copy-sets.js';
 import { failedJoins } from '../core/metadata/join-rests.js';
 import { keepersExpected } from '../core/metadata/placement.js';
@@ -87,17 +88,27 @@ export function levelLines(state: MetadataState): string[] {
 
 /**
  * Why `--level` is passed over, where it was given: it says how a new cluster keeps values, and this one has other levels.
- * Who believes to have started a durable server must hear that it is none.
+ * Throws ERR_CONFIG for a server that made the cluster with others (`joined`: it did not) and is to be durable now: what
+ * it keeps would be lost with it, and whoever wrote `durable` does not look for that in a log.
  */
-export function levelPassedOver(state: MetadataState, asked: Policy['level'] | undefined): string | undefined {
+export function levelPassedOver(
+  state: MetadataState,
+  asked: Policy['level'] | undefined,
+  joined: boolean,
+): string | undefined {
   const levels = new Set(tenantRanges(state).map((_, i) => (state.policies?.[i] ?? CACHE).level));
   if (asked === undefined || levels.has(asked)) return undefined;
   const [first] = levels;
-  const help =
-    asked === 'durable' || first === 'durable'
-      ? 'durable it is from the beginning or never: farkv backup keeps the values, and farkv restore writes them to a new cluster'
-      : `farkv replication set --level ${asked} changes it`;
-  return `--level ${asked} is passed over: it is for a new cluster, and this one has level ${[...levels].join(' and ')}; ${help}`;
+  const found = `this cluster has level ${[...levels].join(' and ')}`;
+  const never =
+    'durable it is from the beginning or never: farkv backup keeps the values, and farkv restore writes them to a new cluster';
+  if (asked === 'durable' && !joined)
+    throw new FarkvError(
+      'ERR_CONFIG',
+      `--level durable: ${found}, and ${never}. To start this server as it is, leave the option out`,
+    );
+  const help = asked === 'durable' || first === 'durable' ? never : `farkv replication set --level ${asked} changes it`;
+  return `--level ${asked} is passed over: it is for a new cluster, and ${found}; ${help}`;
 }
 
 /** Undefined of shards that have one copy and are to have no other. */

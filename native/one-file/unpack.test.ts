@@ -71,7 +71,13 @@ test.serial('a named folder is the only one; else the folder of the user comes b
     setFolders(values);
     return t.throws(() => loadUnpacked(Buffer.from('no addon'))).message;
   };
-  t.regex(tried({ XDG_RUNTIME_DIR: missing }), new RegExp(`\\(${missing}: ENOENT.*; /tmp: .*; /var/tmp: .*; /dev/shm: [^;]*\\)`));
-  t.regex(tried({ HOME: missing }), new RegExp(`\\(/tmp: .*; /var/tmp: .*; /dev/shm: .*; ${missing}/\\.cache: ENOENT[^;]*\\)`));
+  t.regex(
+    tried({ XDG_RUNTIME_DIR: missing }),
+    new RegExp(`\\(${missing}: ENOENT.*; /tmp: .*; /var/tmp: .*; /dev/shm: [^;]*\\)`),
+  );
+  t.regex(
+    tried({ HOME: missing }),
+    new RegExp(`\\(/tmp: .*; /var/tmp: .*; /dev/shm: .*; ${missing}/\\.cache: ENOENT[^;]*\\)`),
+  );
   t.regex(tried({ HOME: missing, XDG_CACHE_HOME: own }), new RegExp(`; ${own}: [^;]*\\)`));
 });

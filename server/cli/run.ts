@@ -22,6 +22,7 @@ import { prepareWords, type PreparedWords } from './words.js';
 interface ParserOptions {
   readonly key: Readonly<Record<string, unknown>>;
   readonly alias: Readonly<Record<string, readonly string[]>>;
+  readonly array: readonly string[];
 }
 
 function checkNames(argv: Readonly<Record<string, unknown>>, options: ParserOptions): true {
@@ -30,7 +31,9 @@ function checkNames(argv: Readonly<Record<string, unknown>>, options: ParserOpti
     ...Object.entries(options.alias).flatMap(([name, more]) => [name, ...more]),
   ];
   const spelled = new Set([...known, ...known.map(camelName), '_', '$0']);
-  for (const name of Object.keys(argv)) {
+  for (const [name, value] of Object.entries(argv)) {
+    if (name.length > 1 && Object.hasOwn(options.key, name) && Array.isArray(value) && !options.array.includes(name))
+      throw new FarkvError('ERR_CONFIG', `--${name} is given ${value.length} times: give it once`);
     if (spelled.has(name)) continue;
     throw new FarkvError(
       'ERR_CONFIG',
@@ -59,7 +62,7 @@ function usageMessage(
   const extra = /^Unknown commands?: (.*)$/.exec(message)?.[1];
   if (extra !== undefined && command === undefined) return unknownName('command', extra, Object.keys(COMMANDS));
   if (extra !== undefined) return `there is an argument too many: ${extra}${usage}`;
-  const choice = /^Invalid values:\s*Argument: (\w+), Given: (.*), Choices: (.*)$/s.exec(message);
+  const choice = /^Invalid values:\s*Argument: ([\w-]+), Given: (.*), Choices: (.*)$/s.exec(message);
   if (choice !== null) {
     const name =
       typeof command?.command === 'string' && command.command.includes(`<${choice[1] ?? ''}>`)

@@ -107,7 +107,7 @@ test('a wrong value names its place and the limits', (t) => {
   t.throws(() => load({ strict: 'maybe' }), refused(/--strict/));
   t.throws(() => load({ listen: 'nonsense' }), refused(/--listen: "nonsense" is not an address/));
   t.throws(() => load({ id: 'a/b' }), refused(/--id/));
-  t.throws(() => load({ transport: 'smh' }), refused(/--transport: "smh" is not one of/));
+  t.throws(() => load({ transport: 'smh' }), refused(/--transport: "smh" is none of/));
   t.throws(() => load({ transport: 'auto,tcp' }), refused(/auto cannot stand beside/));
 });
 

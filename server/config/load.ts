@@ -247,7 +247,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   if (exposed !== undefined && access.writer === undefined && cluster === undefined && !insecure) {
     throw configError(
       `${formatHostPort(exposed)} can be reached from other machines, and there is no token${tls === undefined ? '' : ' (TLS hides what is said, and lets anybody in)'}: whoever connects could read and change everything. ` +
-        'Give --token-file and --operator-token-file (and --tls-cert, --tls-key), listen on 127.0.0.1, or say --insecure',
+        'Give --secrets (farkv secrets init makes them) or --token-file and --operator-token-file (and --tls-cert, --tls-key), listen on 127.0.0.1, or say --insecure',
     );
   }
   const dataDir = read('data-dir');

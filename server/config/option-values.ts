@@ -52,12 +52,13 @@ export function integer(value: unknown): number {
   return /^\d+$/.test(String(value).trim()) ? Number(value) : NaN;
 }
 
-function oneOf<T extends string>(all: readonly T[]): Reader<T> {
-  return (value) => {
-    const known = all.find((one) => one === value);
-    if (known === undefined) throw new Error(`"${String(value)}" is not one of ${all.join(', ')}`);
+function oneOf<T extends string>(choices: readonly T[]): Reader<T> & { readonly choices: readonly T[] } {
+  const read = (value: unknown): T => {
+    const known = choices.find((one) => one === value);
+    if (known === undefined) throw new Error(`"${String(value)}" is none of ${choices.join(', ')}`);
     return known;
   };
+  return Object.assign(read, { choices });
 }
 
 function label(what: string): Reader<string> {
@@ -132,14 +133,11 @@ export const transports = (value: unknown): TransportChoice[] => items(value).ma
 
 export const level = oneOf(['debug', 'info', 'warn', 'error']);
 export const logFormat = oneOf(['text', 'json']);
-export const replicationLevel: Reader<Policy['level']> = oneOf(['cache', 'replicated', 'durable']);
-export const polling: Reader<Polling> = oneOf(POLLING);
+export const replicationLevel = oneOf<Policy['level']>(['cache', 'replicated', 'durable']);
+export const polling = oneOf<Polling>(POLLING);
 
 const syncMs = within(10, 10_000, parseDuration, ' ms');
 /** Milliseconds between syncs; 0: always. */
 export const sync: Reader<number> = (value) => (value === 'always' ? 0 : syncMs(value));
 
-const pages: Reader<HugePages> = oneOf(['auto', 'off', 'require']);
-/** Files that were written when this was a flag say true or false. */
-export const hugePages: Reader<HugePages> = (value) =>
-  pages(value === true || value === 'true' ? 'auto' : value === false || value === 'false' ? 'off' : value);
+export const hugePages = oneOf<HugePages>(['auto', 'off', 'require']);

@@ -40,8 +40,8 @@ export interface OptionSpec<T, K extends OptionKind = OptionKind> {
   /** What --help shows in its place, for a default that depends on the machine. */
   readonly defaultText?: string;
   readonly kind: K;
-  /** Throws an Error that completes "--name: ...". */
-  readonly parse: (value: unknown) => T;
+  /** Throws an Error that completes "--name: ...". `choices`: all that it takes, where those are few. */
+  readonly parse: ((value: unknown) => T) & { readonly choices?: readonly string[] };
 }
 
 function option<T, K extends OptionKind>(spec: OptionSpec<T, K>): OptionSpec<T, K> {

@@ -71,3 +71,16 @@ test('a copy of an earlier start is none, and one that was still joining had som
   t.is(chosen[0]?.values, 'some');
   t.regex(failoverLines({ failovers: chosen })[0]!, /: with what the copy at s2 had$/);
 });
+
+test('what is past is no failover, and who was the owner then is known', (t) => {
+  const failovers = new Failovers();
+  const starts = { s1: 'b' };
+  failovers.observe(state({ owner: 's1', epoch: 1, copies: both }), 0, true);
+  failovers.observe(state({ owner: 's2', epoch: 2, copies: both }), 0, true);
+  failovers.observe(state({ owner: 's1', epoch: 3, copies: both }), 0, true);
+  failovers.observe(state({ epoch: 4, starts, copies: ['s2'] }), 0, true);
+  t.is(failovers.shards, 0);
+  failovers.observe(state({ owner: 's2', epoch: 5, starts, copies: ['s2'] }), 0);
+  t.is(failovers.shards, 1);
+  t.like(failovers.all(0), [{ from: 's1', to: 's2', why: 'restarted', values: 'all' }]);
+});

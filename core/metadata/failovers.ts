@@ -47,8 +47,11 @@ export class Failovers {
       .map(({ atMs, ...one }) => ({ ...one, agoMs: Math.max(0, Math.round(nowMs - atMs)) }));
   }
 
-  /** The metadata as applied now. */
-  observe(state: Seen, nowMs: number): void {
+  /**
+   * The metadata as applied now. `isPast`: what led to it happened before this server's start, or while it was away. A
+   * start applies that again, and it is no failover of now.
+   */
+  observe(state: Seen, nowMs: number, isPast = false): void {
     const before = this.#before;
     this.#before = state;
     if (before?.shards === state.shards) return;
@@ -57,7 +60,7 @@ export class Failovers {
       if (owner === undefined) continue;
       this.#owners.set(shard, { id: owner, start: state.members.get(owner)?.incarnation });
       const epochBefore = before?.shards[shard]?.epoch;
-      if (last === undefined || before === undefined || last.id === owner || epochBefore === epoch) continue;
+      if (isPast || last === undefined || before === undefined || last.id === owner || epochBefore === epoch) continue;
       const isPlanned =
         state.copySets?.[shard]?.handed === epoch || before.moves.some((m) => m.shard === shard && m.to === owner);
       if (isPlanned) continue;

@@ -387,6 +387,7 @@ test('the leader makes the cluster, gives the shards out when a server stays awa
   const { driver, proposer } = group.one();
   const duties = new LeaderDuties({
     made: { shards: 4, voters: ['s1', 's2'], votersMax: 3, ownerLease: LEASE },
+    hasJoined: () => true,
     assignAfterMs: 30,
     log: quiet,
     driver: {

@@ -126,6 +126,7 @@ export class MetadataGroup {
     const local = new LocalProposer(driver, randomBytes(8).toString('hex'));
     const duties = new LeaderDuties({
       made: madeOf(settings),
+      hasJoined: ({ members }) => members.get(settings.id)?.incarnation === options.incarnation,
       assignAfterMs: settings.assignAfterMs,
       replaceVoterMs: settings.replaceVoterMs,
       log,

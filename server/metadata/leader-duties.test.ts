@@ -3,6 +3,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { Command, ServerAdd } from '../../core/metadata/commands.js';
 import { GrantedLeases } from '../../core/metadata/owner-leases.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
+import { EMPTY } from '../../core/metadata/reduce.js';
+import type { Member, MetadataState } from '../../core/metadata/state.js';
 import { Group, quiet } from '../../test/support/driver-group.js';
 import { bootstrapOf, hexOf, joinOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
 import { changesTo, LeaderDuties, nearTo } from './leader-duties.js';
@@ -28,6 +30,7 @@ async function alone(t: ExecutionContext, electionMs: number) {
   const leases = new GrantedLeases(LEASE, 0);
   const duties = new LeaderDuties({
     made: { shards: 1, voters: ['s1'], votersMax: 3, ownerLease: LEASE },
+    hasJoined: () => true,
     assignAfterMs: 60_000,
     log: quiet,
     driver,
@@ -138,4 +141,49 @@ test('a member is near when it has answered in this term, lately, and lacks few 
   ).map(([id, state, match, active]) => ({ id, state, match, active }));
   t.deepEqual([...nearTo({ progress, lastIndex: 100, id: 1 })].sort(), [1, 4]);
   t.deepEqual([...nearTo({ progress: [], lastIndex: 100, id: 1 })], [1]);
+});
+
+test('failovers that a start applies again, or missed, are none of its own; later ones are counted', (t) => {
+  /** Of one shard; `start`: the start of s1, which is this server, that the metadata names. */
+  const stateOf = (owner: string, epoch: number, start: string): MetadataState => ({
+    ...EMPTY,
+    clusterId: 'ab'.repeat(16),
+    shards: [{ shard: 0, worker: 0, epoch, owner, layoutEpoch: 0, buckets: 0, regions: [] }],
+    members: new Map(['s1', 's2', 's3'].map((id) => [id, { id, incarnation: id === 's1' ? start : 'a' } as Member])),
+  });
+  let state: MetadataState = EMPTY;
+  const nothing = () => Promise.reject(new Error('this server does not lead'));
+  const duties = new LeaderDuties({
+    made: { shards: 1, voters: ['s1'], votersMax: 3, ownerLease: LEASE },
+    hasJoined: ({ members }) => members.get('s1')?.incarnation === 'now',
+    assignAfterMs: 60_000,
+    log: quiet,
+    driver: {
+      ...{ leads: false, term: 1, knownFormat: 1 },
+      get state() {
+        return state;
+      },
+      status: () => ({ progress: [], lastIndex: 0 }) as never,
+      proposeChange: () => undefined,
+    },
+    listen: () => new Promise(() => undefined),
+    grantor: () => undefined,
+    nowMs: () => 0,
+    proposeInTerm: nothing,
+    propose: nothing,
+    randomHex: (n) => 'ab'.repeat(n),
+  });
+  t.teardown(() => duties.close());
+  const applied = (...given: Parameters<typeof stateOf>): void => {
+    state = stateOf(...given);
+    duties.look();
+  };
+  applied('s1', 1, 'before');
+  applied('s2', 2, 'before');
+  applied('s3', 3, 'now');
+  t.is(duties.failedOver, 0, 'also what came with its joining');
+  t.deepEqual(duties.shown.failovers, []);
+  applied('s2', 4, 'now');
+  t.is(duties.failedOver, 1);
+  t.like(duties.shown.failovers, [{ from: 's3', to: 's2', why: 'silent' }]);
 });

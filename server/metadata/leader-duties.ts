@@ -26,6 +26,8 @@ export type ClusterMade = Omit<Bootstrap, 't' | 'clusterId' | 'hashSeed' | 'tick
 
 export interface LeaderDutiesOptions {
   readonly made: ClusterMade;
+  /** Whether the metadata names this start of the server; what comes before that in the log is past. */
+  readonly hasJoined: (state: MetadataState) => boolean;
   /** How long all servers are waited for before the shards are given to those that came. */
   readonly assignAfterMs: number;
   /** A voter that has been dead for so long loses its vote to a learner; Infinity: never. */
@@ -74,6 +76,7 @@ export class LeaderDuties {
   #term = 0;
   readonly #movedVotes = new MovedVotes();
   readonly #failovers = new Failovers();
+  #joined = false;
   #busy = false;
   #listening = false;
   #again = false;
@@ -125,7 +128,7 @@ export class LeaderDuties {
 
   /** Also while another server leads: this one may be the next. */
   #observe(): void {
-    const { driver, nowMs, log } = this.#options;
+    const { driver, nowMs, log, hasJoined } = this.#options;
     const { term } = driver;
     // What this server saw when it led before may have changed since.
     if (driver.leads && term !== this.#term) {
@@ -133,7 +136,9 @@ export class LeaderDuties {
       this.#absences = new Absences();
     }
     this.#movedVotes.observe(driver.state);
-    this.#failovers.observe(driver.state, nowMs());
+    // Also the first state that names this start: all that it missed may have been applied with its joining.
+    this.#failovers.observe(driver.state, nowMs(), !this.#joined);
+    this.#joined ||= hasJoined(driver.state);
     this.#sayGone();
     for (const { shard, from, to, restMs } of this.#moveRests.observe(driver.state, nowMs())) {
       if (!driver.leads) continue;

@@ -204,6 +204,7 @@ function dutiesOf(
 ): LeaderDuties {
   const duties = new LeaderDuties({
     made: { shards: 2, voters: ['s1', 's2'], votersMax: 3, ownerLease: LEASE },
+    hasJoined: () => true,
     assignAfterMs: 1,
     log: new Log('error', () => undefined),
     nowMs: () => 0,

@@ -34,6 +34,8 @@ export interface PeerLinkOptions {
   readonly gone: () => void;
   readonly log: Log;
   readonly timeoutMs: number;
+  /** Messages that could not go over the links to this server before this one; default 0. */
+  readonly lostBefore?: number;
 }
 
 export interface PeerFigures {
@@ -66,10 +68,11 @@ export class PeerLink {
   /** Tokens refused one after the other. */
   #refused = 0;
   #heartbeat: Heartbeat | undefined;
-  #lost = 0;
+  #lost: number;
 
   constructor(options: PeerLinkOptions) {
     this.#options = options;
+    this.#lost = options.lostBefore ?? 0;
   }
 
   get id(): string {

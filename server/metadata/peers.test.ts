@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
 import { EMPTY } from '../../core/metadata/reduce.js';
+import type { RaftMessage } from '../../core/raft/index.js';
 import type { MetadataState, Server } from '../../core/metadata/state.js';
 import {
   encodeFrame,
@@ -457,4 +458,22 @@ test('a server of another cluster cannot join', (t) => {
     () => make().peers.arrives(hello({ from: 's9', join: true, clusterId: 'cd'.repeat(16) })),
     refused('ERR_DATA_DIR', /belongs to cluster/),
   );
+});
+
+test('messages that were lost on the way to a server are counted on when it has another address', (t) => {
+  let state = stateOf([server('s1', 1), server('s2', 2, 22)], ['s1', 's2']);
+  const { peers } = make({ state: () => state });
+  const lost = (): number | undefined => peers.figures.find(({ id }) => id === 's2')?.lostMessages;
+  const message: RaftMessage = { type: 'append-accept', from: 1, to: 22, term: 1, index: 1 };
+  t.is(lost(), 0);
+  for (let i = 0; i < 3; i++) peers.send(message, false);
+  t.is(lost(), 3);
+  state = stateOf([server('s1', 1), server('s2', 2, 22, ['127.0.0.1:2'])], ['s1', 's2']);
+  peers.refresh();
+  t.is(lost(), 3);
+  peers.send(message, false);
+  t.is(lost(), 4);
+  state = stateOf([server('s1', 1)], ['s1']);
+  peers.refresh();
+  t.is(lost(), undefined);
 });

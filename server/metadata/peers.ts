@@ -68,6 +68,8 @@ export class Peers {
   /** By Raft number. */
   readonly #links = new Map<number, Kept>();
   readonly #instances = new Map<string, string>();
+  /** By id, of links that were dropped: a server at another address gets another link, and its count goes on. */
+  readonly #lost = new Map<string, number>();
   /** Servers that refused this one when it last spoke to them. */
   readonly #refusals = new Set<string>();
   readonly #standing: Standing;
@@ -132,6 +134,7 @@ export class Peers {
     for (const [raftId, kept] of this.#links) {
       if (kept.of === wayTo(wanted.get(raftId))) continue;
       kept.link.close();
+      this.#lost.set(kept.link.id, kept.link.figures.lostMessages);
       this.#links.delete(raftId);
     }
     for (const server of wanted.values()) {
@@ -161,6 +164,7 @@ export class Peers {
       log: options.log,
       tokens: options.tokens,
       standing: this.#standing,
+      lostBefore: this.#lost.get(id) ?? 0,
       hello: (token) => {
         const voters = this.#firstServers(id);
         return {

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { attention, underWay } from './attention.js';
+import { statusDocument } from './cli/commands/status.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';
 
 const member = (
@@ -54,6 +55,15 @@ test('what makes the exit code 1 has a line, also where it ends by itself', (t) 
       const one = status({ shards: [shard(0, { state, copies })] });
       t.true(underWay(one).length + attention(one).length > 0, `${state} ${JSON.stringify(copies)}`);
     }
+});
+
+test('the JSON document has the same lines, so that it says why the exit code is 1', (t) => {
+  t.like(statusDocument(status()), { leader: 's1', underWay: [], attention: [] });
+  const waits = status({ shards: [shard(0), shard(1, { state: 'open' })] });
+  t.like(statusDocument(waits), { underWay: underWay(waits), attention: [] });
+  t.is(underWay(waits).length, 1);
+  const silent = status({ members: [member('s1'), member('s2', { state: 'unreachable' })] });
+  t.like(statusDocument(silent), { underWay: [], attention: attention(silent) });
 });
 
 test('servers that do not answer are named, with what to do, and what is lost with them', (t) => {

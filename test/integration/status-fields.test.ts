@@ -47,3 +47,13 @@ test('the document of a real cluster has no field that is not described', async 
     [],
   );
 });
+
+test('a server that waits for the others says so in the document, beside exit code 1', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 3, absent: [1, 2], ready: false });
+  await cluster.server(0).said('waiting for');
+  const { code, stdout } = await farkv(['status', '--json', '--connect', cluster.server(0).address]);
+  t.is(code, 1);
+  const { underWay, attention } = JSON.parse(stdout) as { readonly underWay: string[]; readonly attention: string[] };
+  t.deepEqual(attention, []);
+  t.regex(underWay.join(), /^no server leads/);
+});

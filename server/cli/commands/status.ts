@@ -158,6 +158,13 @@ export function renderStatus(status: ClusterStatus): string {
   return `${head}${tenantLine}${levels}\n\n${members}\n${disks === '' ? '' : `${disks}\n`}${shards}${lines.length === 0 ? '' : `\n${lines.join('\n')}\n`}`;
 }
 
+/** With --json: why the exit code is 1 is in `underWay` or in `attention`. */
+export function statusDocument(
+  status: ClusterStatus,
+): ClusterStatus & Readonly<Record<'underWay' | 'attention', string[]>> {
+  return { ...status, underWay: underWay(status), attention: attention(status) };
+}
+
 function saySafe(status: ClusterStatus, id: string, json: boolean): void {
   const why = whyNotStopped(status, id);
   const text = why === undefined ? `${id} may be stopped` : `${id} may not be stopped: ${why}`;
@@ -171,10 +178,8 @@ async function handler(args: StatusArguments): Promise<void> {
     saySafe(status, args.safeToStop, args.json);
     return;
   }
-  const needed = attention(status);
-  const text = args.json ? `${visibleJson({ ...status, attention: needed }, 2)}\n` : renderStatus(status);
-  print(text);
-  if (!healthy(status) || needed.length > 0) process.exitCode = 1;
+  print(args.json ? `${visibleJson(statusDocument(status), 2)}\n` : renderStatus(status));
+  if (!healthy(status) || attention(status).length > 0) process.exitCode = 1;
 }
 
 const command: CliCommand<StatusArguments> = {

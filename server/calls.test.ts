@@ -1,5 +1,7 @@
 import test from 'ava';
+import { EMPTY } from '../core/metadata/reduce.js';
 import { answerCall, type CallContext } from './calls.js';
+import { OWN_READINESS } from './http/bounds.js';
 
 test('a server that was removed is answered nothing more on the connection that it has', async (t) => {
   let ids = ['s1', 's2'];
@@ -28,4 +30,18 @@ test('a server says where it is for itself alone, and nobody else says anything'
   for (const access of ['joiner', 'operator', 'monitor'] as const)
     await t.throwsAsync(answerCall(context, access, 'is-at', { peer }, 's2'), undefined, access);
   t.is(told.length, 1);
+});
+
+test('what probes need is answered without a question to the data plane, and to nobody else', async (t) => {
+  const context = {
+    id: 's1',
+    driver: { state: EMPTY, leader: 0 },
+    peers: { ids: ['s1'], idOf: () => undefined },
+    stays: () => true,
+    parts: () => ({ lease: { held: true }, values: undefined, regions: { serving: [] } }),
+    own: () => Promise.reject(new Error('the data plane is asked')),
+  } as unknown as CallContext;
+  t.like(await answerCall(context, 'monitor', OWN_READINESS, {}), { role: 'learner', leaseHeld: true, waiting: [] });
+  for (const access of ['joiner', 'operator', 'peer'] as const)
+    await t.throwsAsync(answerCall(context, access, OWN_READINESS, {}), undefined, access);
 });

@@ -12,7 +12,9 @@ import type { Followed, Peers } from './metadata/peers.js';
 import { checkLeaseRequest, type LeaseGrantor } from './metadata/lease-grantor.js';
 import type { LeaderDuties } from './metadata/leader-duties.js';
 import { answerReset } from './shard-reset.js';
-import { OWN_STATUS } from './http/bounds.js';
+import { OWN_READINESS, OWN_STATUS } from './http/bounds.js';
+import { scrapeStatus, type ScrapeStatus } from './http/scrape-status.js';
+import { ownReadiness, type OwnReadiness, type ReadinessParts } from './own-readiness.js';
 import { checkNodeStatus, clusterStatus, raftPart, type ClusterStatus, type NodeStatus } from './status.js';
 
 export interface CallContext extends AdminContext {
@@ -22,6 +24,7 @@ export interface CallContext extends AdminContext {
   readonly reset: LeaderDuties['reset'];
   /** Nobody has told this server to end. */
   readonly stays: () => boolean;
+  readonly parts: () => ReadinessParts;
   readonly own: () => Promise<
     Pick<
       NodeStatus,
@@ -56,9 +59,14 @@ async function nodeStatus(context: CallContext): Promise<NodeStatus> {
   return { id: context.id, ...raftPart(context.driver.status()), ...(await context.own()) };
 }
 
-/** The cluster as this server alone knows it: no other is asked, so the figures are those of this one. */
-async function ownStatus(context: CallContext): Promise<ClusterStatus> {
-  return statusOf(context, new Map([[context.id, await nodeStatus(context)]]));
+/** For /metrics: the cluster as this server alone knows it. No other is asked, so the figures are those of this one. */
+async function ownStatus(context: CallContext): Promise<ScrapeStatus> {
+  return scrapeStatus(statusOf(context, new Map([[context.id, await nodeStatus(context)]])), context.id);
+}
+
+function readiness({ driver, peers, id, stays, parts }: CallContext): OwnReadiness {
+  const about = { id, ids: peers.ids, leader: peers.idOf(driver.leader), stopping: !stays() };
+  return ownReadiness(driver.state, parts(), about);
 }
 
 function statusOf({ driver, peers, id }: CallContext, nodes: ReadonlyMap<string, NodeStatus>): ClusterStatus {
@@ -146,8 +154,9 @@ export async function answerCall(
   if (access === 'joiner') {
     if (method === 'join' && from !== undefined) return await answerJoin(context, from, args);
   } else if (method === 'status') return await status(context);
-  // Asked by the thread of clients and operators itself, for /metrics and /readyz: no frame names it.
+  // Asked by the thread of clients and operators itself, for /metrics, /readyz and /role: no frame names them.
   else if (method === OWN_STATUS && access === 'monitor') return await ownStatus(context);
+  else if (method === OWN_READINESS && access === 'monitor') return readiness(context);
   if (access === 'peer') {
     if (method === 'node-status') return await nodeStatus(context);
     if (method === 'propose') return propose(context, args);

@@ -283,6 +283,7 @@ export class FarkvNode {
       joinTokens: !isOpen(this.#settings.access),
       mayGuess: () => joinGuesses.take(performance.now()),
       stays: () => this.#stopping === undefined,
+      parts: () => ({ lease: this.#lease, values: this.#values, regions: this.#regions }),
       own: async () => ({
         version: PACKAGE_VERSION,
         processId: process.pid,
@@ -301,14 +302,13 @@ export class FarkvNode {
       }),
     };
     this.#calls = calls;
-    const listener = await openPeerPort({
+    const listener = (ports.peers = await openPeerPort({
       settings: this.#settings,
       instance: directory.instance,
       group,
       call: (who, method, args, from) => answerCall(calls, who, method, args, from),
       log: this.#log,
-    });
-    ports.peers = listener;
+    }));
     this.#undo.push(() => listener.close());
     const front = (ports.front = await FrontThread.open({
       worker: this.#front,

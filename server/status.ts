@@ -202,8 +202,13 @@ function regionSums(state: MetadataState, shard: number): ShardStatus['regions']
   return [...sums.values()];
 }
 
+type Table = DataPlaneStats['shards'][number];
+type MemoryFields =
+  `${'index' | 'indexFree' | 'live' | 'prepared' | 'overflow' | 'quarantine' | 'slack' | 'free'}Bytes`;
+type PageFields = `${'small' | 'transparent' | 'reserved'}PageBytes`;
+
 /** Of a table's registered memory, what is used how. */
-export function memoryParts(s: DataPlaneStats['shards'][number]): MemoryParts {
+export function memoryParts(s: Pick<Table, MemoryFields>): MemoryParts {
   return {
     index: s.indexBytes - s.indexFreeBytes,
     indexFree: s.indexFreeBytes,
@@ -224,7 +229,7 @@ export function isNearlyFull(usedBytes = 0, limitBytes = 0): boolean {
 }
 
 /** The same memory by the pages behind it. */
-export function pageParts(s: DataPlaneStats['shards'][number]): PageParts {
+export function pageParts(s: Pick<Table, PageFields>): PageParts {
   return { small: s.smallPageBytes, transparent: s.transparentPageBytes, reserved: s.reservedPageBytes };
 }
 

@@ -68,15 +68,21 @@ export class ValuesWatch {
     this.#waitsFor = servers;
   }
 
-  async status(): Promise<ValuesStatus> {
+  /** As in the status, without a look at the disk. */
+  get recovering(): ValuesStatus['recovering'] {
     const progress = this.#recovering?.progress();
+    return progress === undefined || progress.all === 0 ? undefined : progress;
+  }
+
+  async status(): Promise<ValuesStatus> {
+    const { recovering } = this;
     const made = await this.#snapshotsMs();
     const isAside = await stat(asideOf(this.#directory)).then(
       () => true,
       () => false,
     );
     return {
-      ...(progress === undefined || progress.all === 0 ? {} : { recovering: progress }),
+      ...(recovering === undefined ? {} : { recovering }),
       ...(this.#waitsFor.length === 0 ? {} : { waitsFor: this.#waitsFor }),
       ...(isAside ? { aside: true } : {}),
       ...(this.#syncMs === 0 ? {} : { syncMs: this.#syncMs }),

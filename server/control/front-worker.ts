@@ -10,8 +10,10 @@ import { EMPTY } from '../../core/metadata/reduce.js';
 import { checkOperatorCall } from '../admin-calls.js';
 import { watchCredentials } from '../audit.js';
 import { Log } from '../log.js';
-import { OWN_STATUS } from '../http/bounds.js';
+import { OWN_READINESS, OWN_STATUS } from '../http/bounds.js';
+import type { ScrapeStatus } from '../http/scrape-status.js';
 import { asFarkvError } from '../native-errors.js';
+import type { OwnReadiness } from '../own-readiness.js';
 import type { ClusterStatus } from '../status.js';
 import { RecentAddresses } from './addresses.js';
 import { Credentials, type Caller } from './auth.js';
@@ -105,7 +107,8 @@ async function run(start: FrontStart): Promise<void> {
           credentials,
           known,
           logins,
-          own: () => send('monitor', OWN_STATUS, {}) as Promise<ClusterStatus>,
+          own: () => send('monitor', OWN_STATUS, {}) as Promise<ScrapeStatus>,
+          readiness: () => send('monitor', OWN_READINESS, {}) as Promise<OwnReadiness>,
           all: () => gate.call('monitor', 'status', {}) as Promise<ClusterStatus>,
           log,
         });

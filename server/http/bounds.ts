@@ -1,7 +1,9 @@
 /** What browsers and Prometheus may cost a server. docs/monitoring.md names these numbers. */
 
-/** The call that the HTTP port makes of the thread of Raft: this server's own figures. */
+/** A call that the HTTP port makes of the thread of Raft: this server's own figures, for those who may see them. */
 export const OWN_STATUS = 'own-status';
+/** And the other one, which costs little: what probes need, for anybody (own-readiness.ts). */
+export const OWN_READINESS = 'own-readiness';
 /** Connections, from addresses without and with a login before. The oldest of the address with the most gives way. */
 export const HTTP_PLACES = { strangers: 64, known: 64 } as const;
 /** TLS handshakes that begin per second. */

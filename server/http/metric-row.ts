@@ -1,7 +1,7 @@
 /** What a row of the table of metrics is (metric-table.ts), what it is read from, and how most rows are made. */
 import type { Sample } from '../../core/exposition.js';
 import type { TenantStats } from '../../native/data-plane-stats.js';
-import type { ClusterStatus, NodeStatus, ShardStatus } from '../status.js';
+import type { ScrapedNode, ScrapedShard, ScrapeStatus } from './scrape-status.js';
 
 export interface Metric {
   readonly name: `farkv_${string}`;
@@ -11,18 +11,18 @@ export interface Metric {
   readonly read: (seen: Seen) => readonly Sample[];
 }
 
-type Workers = NonNullable<NodeStatus['dataPlane']>['workers'];
-type Tables = NonNullable<NodeStatus['dataPlane']>['shards'];
+type Workers = NonNullable<ScrapedNode['dataPlane']>['workers'];
+type Tables = NonNullable<ScrapedNode['dataPlane']>['shards'];
 
 /** What metrics are read from. */
 export interface Seen {
-  readonly status: ClusterStatus;
-  readonly node: NodeStatus;
+  readonly status: ScrapeStatus;
+  readonly node: ScrapedNode;
   readonly workers: Workers;
   /** Of this server: shards that it owns, and copies. */
   readonly tables: Tables;
   /** Shards that it owns. */
-  readonly owned: readonly ShardStatus[];
+  readonly owned: readonly ScrapedShard[];
   /** '' is the default tenant. */
   readonly tenantOf: (shard: number) => string;
   readonly tenants: readonly string[];
@@ -32,7 +32,7 @@ export interface Seen {
   readonly listeners: number;
 }
 
-export function seenIn(status: ClusterStatus, id: string, listeners: number): Seen | undefined {
+export function seenIn(status: ScrapeStatus, id: string, listeners: number): Seen | undefined {
   const node = status.members.find((member) => member.id === id)?.node;
   if (node === undefined) return undefined;
   const tenants = status.tenants ?? [];
@@ -75,7 +75,7 @@ export const buckets = row('histogram');
 
 /** A sum over the shards that this server owns, by tenant. */
 export const byTenant =
-  (of: (shard: ShardStatus) => number | undefined) =>
+  (of: (shard: ScrapedShard) => number | undefined) =>
   ({ owned, tenants, tenantOf }: Seen): Sample[] =>
     tenants.map((tenant) => ({
       labels: { tenant },
@@ -86,7 +86,11 @@ export const byTenant =
     }));
 
 /** Sums by name over several records of counts. */
-export function named(label: string, records: readonly Readonly<Record<string, number>>[]): Sample[] {
+export function named(
+  label: string,
+  records: readonly Readonly<Record<string, number>>[],
+  more: Readonly<Record<string, string>> = {},
+): Sample[] {
   const names = [...new Set(records.flatMap((record) => Object.keys(record)))];
-  return names.map((name) => ({ labels: { [label]: name }, value: sum(records, (record) => record[name]) }));
+  return names.map((name) => ({ labels: { ...more, [label]: name }, value: sum(records, (record) => record[name]) }));
 }

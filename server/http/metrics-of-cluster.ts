@@ -1,10 +1,10 @@
 /** Metrics of the metadata group, of the ways between servers, and of this server's place in the cluster. */
 import { histogram } from '../../core/exposition.js';
-import type { ClusterStatus, MemberStatus, NodeStatus } from '../status.js';
 import { buckets, counter, gauge, one, type Metric, type Seen } from './metric-row.js';
+import type { ScrapedMember, ScrapedNode, ScrapeStatus } from './scrape-status.js';
 
-const voters = ({ members }: ClusterStatus): MemberStatus[] => members.filter(({ role }) => role === 'voter');
-const peers = ({ group }: NodeStatus): NodeStatus['group']['peers'] => group.peers;
+const voters = ({ members }: ScrapeStatus): ScrapedMember[] => members.filter(({ role }) => role === 'voter');
+const peers = ({ group }: ScrapedNode): ScrapedNode['group']['peers'] => group.peers;
 const isUp = ({ node }: Seen, id: string): boolean => peers(node).some((peer) => peer.id === id && peer.connected);
 
 export const OF_CLUSTER: readonly Metric[] = [

@@ -56,9 +56,11 @@ export const OF_DATA: readonly Metric[] = [
   counter(
     'farkv_put_rejected_total',
     'Changes that were refused, by error',
-    ({ workers }) =>
-      named('reason', [OWN_REASONS, ...workers.flatMap(({ refusedOf }) => CHANGES.map((op) => refusedOf[op] ?? {}))]),
-    ['reason'],
+    ({ countsOf }) =>
+      countsOf.flatMap(({ labels, counts: { refusedOf } }) =>
+        named('reason', [OWN_REASONS, ...CHANGES.map((op) => refusedOf[op] ?? {})], labels),
+      ),
+    ['tenant', 'reason'],
   ),
   counter(
     'farkv_refused_total',

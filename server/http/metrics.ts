@@ -1,9 +1,9 @@
 /** /metrics: the rows of metric-table.ts, and those of the process, as Prometheus reads them. */
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { exposition, OPENMETRICS_TYPE, TEXT_TYPE } from '../../core/exposition.js';
-import type { ClusterStatus } from '../status.js';
 import { seenIn } from './metric-row.js';
 import { METRICS } from './metric-table.js';
+import type { ScrapeStatus } from './scrape-status.js';
 
 /** Whether who sent this header reads OpenMetrics rather than text; Prometheus does. */
 export function wantsOpenMetrics(accept: string | undefined): boolean {
@@ -27,7 +27,7 @@ export class Metrics {
   }
 
   /** `status` is the server's own. */
-  async text(status: ClusterStatus, id: string, listeners: number, isOpen = false): Promise<string> {
+  async text(status: ScrapeStatus, id: string, listeners: number, isOpen = false): Promise<string> {
     const seen = seenIn(status, id, listeners);
     const families = METRICS.map(({ read, ...row }) => ({ ...row, samples: seen === undefined ? [] : read(seen) }));
     return exposition(families, isOpen) + (await this.#ofProcess(isOpen).metrics());

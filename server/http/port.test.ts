@@ -8,11 +8,16 @@ import { RecentAddresses } from '../control/addresses.js';
 import type { Credentials } from '../control/auth.js';
 import { Logins } from '../control/logins.js';
 import { Log, type LogFields } from '../log.js';
+import type { OwnReadiness } from '../own-readiness.js';
 import type { ClusterStatus } from '../status.js';
 import { LISTENERS } from './bounds.js';
 import { HttpPort, type HttpPortOptions } from './port.js';
 
 const STATUS = { members: [], shards: [], moves: [], term: 1, leader: 's1' } as unknown as ClusterStatus;
+const READY: OwnReadiness = {
+  ...{ role: 'leader', hasLeader: true, stopping: false, leaseHeld: true },
+  ...{ waiting: [], lacking: [] },
+};
 const GET = (path: string, headers = 'Host: localhost'): string => `GET ${path} HTTP/1.1\r\n${headers}\r\n\r\n`;
 
 interface Opened {
@@ -43,6 +48,7 @@ async function open(t: ExecutionContext, isCertified = true, more: Partial<HttpP
     known,
     logins,
     own: () => Promise.resolve(STATUS),
+    readiness: () => Promise.resolve(READY),
     all: () => Promise.resolve(STATUS),
     log: new Log('info', (_, __, fields) => {
       if (fields !== undefined) audited.push(fields);
@@ -54,27 +60,42 @@ async function open(t: ExecutionContext, isCertified = true, more: Partial<HttpP
 }
 
 test('a start is over before anybody asks whether it is', async (t) => {
-  let inSync = 2;
+  let lacking: readonly number[] = [];
   let asked = 0;
   const looked = new EventEmitter();
-  const own = (): Promise<ClusterStatus> => {
+  const readiness = (): Promise<OwnReadiness> => {
     asked++;
     looked.emit('asked');
-    const node = { id: 's1', leaseHeld: true };
-    const shards = [{ shard: 0, owner: 's1', state: 'serving', copies: { inSync, wanted: 2 } }];
-    return Promise.resolve({
-      ...STATUS,
-      members: [{ id: 's1', node }, { id: 's2' }],
-      shards,
-    } as unknown as ClusterStatus);
+    return Promise.resolve({ ...READY, lacking });
   };
-  const { at } = await open(t, true, { own, lookMs: 1 });
+  const { at } = await open(t, true, { readiness, lookMs: 1 });
   if (asked === 0) await once(looked, 'asked');
   await setImmediate();
-  inSync = 1;
+  lacking = [0];
   let answer = await ask(`127.0.0.1:${at}`, '/readyz');
   while (asked < 2) answer = await ask(`127.0.0.1:${at}`, '/readyz');
   t.is(answer.status, 200, answer.text);
+});
+
+test('strangers who ask often make few small calls, and none for the status', async (t) => {
+  const calls = { own: 0, readiness: 0 };
+  let answer: (ready: OwnReadiness) => void = () => undefined;
+  const answered = new Promise<OwnReadiness>((resolve) => (answer = resolve));
+  const { at } = await open(t, false, {
+    lookMs: 3_600_000,
+    own: () => Promise.resolve((calls.own++, STATUS)),
+    readiness: () => (calls.readiness++, answered),
+  });
+  const where = `127.0.0.1:${at}`;
+  const many = Array.from({ length: 50 }, (_, i) => ask(where, i % 2 === 0 ? '/readyz' : '/role'));
+  // By then those before are there too, or nearly so.
+  t.is((await ask(where, '/healthz')).status, 200);
+  answer(READY);
+  const texts = (await Promise.all(many)).map(({ text }) => text);
+  t.deepEqual([...new Set(texts)].sort(), ['leader\n', 'ready\n']);
+  t.true(calls.readiness >= 1 && calls.readiness <= 3, String(calls.readiness));
+  t.is((await ask(where, '/metrics')).status, 401);
+  t.is(calls.own, 0);
 });
 
 /** What came until the end of the connection. */

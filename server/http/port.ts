@@ -21,6 +21,7 @@ import { Handshakes } from '../control/handshakes.js';
 import { Listener, type Guest, type ListenerOptions } from '../control/listener.js';
 import { identify, type Logins } from '../control/logins.js';
 import type { MetadataState } from '../../core/metadata/state.js';
+import type { OwnReadiness } from '../own-readiness.js';
 import type { ClusterStatus } from '../status.js';
 import { isOwnHost, tokenIn } from './access.js';
 import {
@@ -38,7 +39,8 @@ import { readAssets } from './assets.js';
 import { Events } from './events.js';
 import { Fresh } from './fresh.js';
 import { Metrics, wantsOpenMetrics } from './metrics.js';
-import { Readiness, roleOf } from './readiness.js';
+import { Readiness } from './readiness.js';
+import type { ScrapeStatus } from './scrape-status.js';
 
 export interface HttpPortOptions {
   readonly addresses: readonly HostPort[];
@@ -52,8 +54,10 @@ export interface HttpPortOptions {
   readonly known: RecentAddresses;
   /** Wrong tokens of addresses, at the control port or here. */
   readonly logins: Logins;
-  /** The status as this server alone knows it. */
-  readonly own: () => Promise<ClusterStatus>;
+  /** The status as this server alone knows it: it costs the thread of Raft the more, the more shards there are. */
+  readonly own: () => Promise<ScrapeStatus>;
+  /** All that is asked for those without a token. */
+  readonly readiness: () => Promise<OwnReadiness>;
   /** That of the cluster, as all servers know it. */
   readonly all: () => Promise<ClusterStatus>;
   readonly log: Log;
@@ -85,8 +89,9 @@ export class HttpPort {
   readonly #http: Server;
   readonly #peers = new WeakMap<Socket, Peer>();
   readonly #refusals: AuditLines;
-  readonly #readiness: Readiness;
-  readonly #own: Fresh<ClusterStatus>;
+  readonly #readiness = new Readiness();
+  readonly #own: Fresh<ScrapeStatus>;
+  readonly #ready: Fresh<OwnReadiness>;
   readonly #metrics = new Metrics();
   readonly #events: Events;
   readonly #assets = readAssets();
@@ -96,8 +101,8 @@ export class HttpPort {
   private constructor(options: HttpPortOptions) {
     this.#options = options;
     this.#refusals = limitedAudit(options.log);
-    this.#readiness = new Readiness(options.serverId);
     this.#own = new Fresh({ ask: options.own, freshMs: FRESH_MS, answerMs: ANSWER_MS });
+    this.#ready = new Fresh({ ask: options.readiness, freshMs: FRESH_MS, answerMs: ANSWER_MS });
     this.#events = new Events({
       look: options.all,
       hasJoined: ({ members }) => members.get(options.serverId)?.incarnation === options.incarnation,
@@ -156,7 +161,7 @@ export class HttpPort {
   /** A start ends whether anybody asks or not: the first probe may come an hour later. */
   async #lookAtStart(): Promise<void> {
     try {
-      this.#readiness.why(await this.#own.get());
+      this.#readiness.why(await this.#ready.get());
     } catch {
       // The thread of Raft is busy.
     }
@@ -219,13 +224,14 @@ export class HttpPort {
       this.#text(request, response, 200, 'ok');
       return;
     }
+    // Strangers must not keep the thread busy that renews the leases: these two never ask for the status.
     if (path === '/readyz') {
-      const why = this.#readiness.why(await this.#own.get());
+      const why = this.#readiness.why(await this.#ready.get());
       this.#text(request, response, why === undefined ? 200 : 503, why ?? 'ready');
       return;
     }
     if (path === '/role') {
-      this.#text(request, response, 200, roleOf(await this.#own.get(), this.#options.serverId));
+      this.#text(request, response, 200, (await this.#ready.get()).role);
       return;
     }
     const identity = this.#identify(request, response, this.#peers.get(socket)?.guest); // mutation: http/no-token

@@ -16,7 +16,7 @@ async function start(t: ExecutionContext, args: readonly string[] = []): Promise
   return { at: httpOf(cluster.server(0)), cluster };
 }
 
-test('/metrics counts what was done, with units in its names, and knows each metric of the table', async (t) => {
+test('/metrics counts what was done, with units in its names, and names each family of the table', async (t) => {
   const { at, cluster } = await start(t);
   const client = await connect({ servers: cluster.addresses, timeoutMs: 120_000 });
   t.teardown(() => client.close());

@@ -18,6 +18,19 @@ test('docs/metrics.md lists each metric of servers and of clients, and no other'
   );
 });
 
+test('docs/metrics.md gives each metric of servers its type and its labels', (t) => {
+  const markdown = readFileSync(inRepository('docs/metrics.md'), 'utf8');
+  const rows = new Map(
+    [...markdown.split('\n## Of clients')[0]!.matchAll(/^\| `(farkv_[a-z_]+)` \| ([a-z]+) \| ([a-z, ]*) \| /gm)].map(
+      ([, name = '', type = '', labels = '']) => [
+        name,
+        { type, labels: labels.split(', ').filter((one) => one !== '') },
+      ],
+    ),
+  );
+  for (const { name, type, labels } of METRICS) t.deepEqual(rows.get(name), { type, labels: [...labels] }, name);
+});
+
 test('a family of both has the same type at both, and the same labels but for the tenant, of which a client has one', (t) => {
   for (const { name, type, samples } of metricsOf(STATS, new Map())) {
     const server = METRICS.find((metric) => metric.name === name);

@@ -5,13 +5,13 @@
 import test, { type ExecutionContext } from 'ava';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from '../../client/index.js';
 import { inRepository } from '../../bench/repository.js';
-import { Cluster, freePorts } from '../support/cluster.js';
+import { Cluster, farkv, freePorts } from '../support/cluster.js';
 import { ask } from '../support/http.js';
 
 const isThere = (program: string): boolean => spawnSync(program, ['--version']).error === undefined;
@@ -44,19 +44,32 @@ async function query(at: string, path: string): Promise<unknown> {
   }
 }
 
-async function startPrometheus(t: ExecutionContext, targets: readonly string[]): Promise<string> {
+/** The job of servers without secrets. JSON is YAML. */
+const openJob = (targets: readonly string[]): string =>
+  `scrape_configs: ${JSON.stringify([{ job_name: 'farkv', static_configs: [{ targets }] }])}\n`;
+
+/** The job of docs/monitoring.md, for these servers and with the files of this directory. */
+function documentedJob(t: ExecutionContext, targets: readonly string[], secrets: string): string {
+  const document = readFileSync(inRepository('docs/monitoring.md'), 'utf8');
+  let job = /^```yaml\n(scrape_configs:\n[^`]+)^```$/m.exec(document)?.[1] ?? '';
+  for (const [of, here] of [
+    [/\/etc\/farkv\/secrets/g, secrets],
+    [/(?<=targets: )\[[^\]]*\]/, JSON.stringify(targets)],
+    [/(?<=scrape_interval: )15s/, '1s'],
+  ] as const) {
+    t.regex(job, of);
+    job = job.replace(of, here);
+  }
+  return job;
+}
+
+/** With the alert rules; `job`: the text of its scrape_configs. Where its API answers. */
+async function startPrometheus(t: ExecutionContext, job: string): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'farkv-prometheus-'));
   const config = join(directory, 'prometheus.yml');
-  const scrape = { job_name: 'farkv', static_configs: [{ targets }] };
-  // JSON is YAML.
-  writeFileSync(
-    config,
-    JSON.stringify({
-      global: { scrape_interval: '1s', evaluation_interval: '1s' },
-      rule_files: [RULES],
-      scrape_configs: [scrape],
-    }),
-  );
+  const rest = { global: { scrape_interval: '1s', evaluation_interval: '1s' }, rule_files: [RULES] };
+  const parts = Object.entries(rest).map(([name, value]) => `${name}: ${JSON.stringify(value)}\n`);
+  writeFileSync(config, parts.join('') + job);
   const [port = 0] = await freePorts(1);
   const at = `127.0.0.1:${port}`;
   const child = spawn(
@@ -94,6 +107,50 @@ interface Alert {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
+/** Waits until Prometheus has read so many targets. What it could not read ends the wait. */
+async function allUp(t: ExecutionContext, at: string, count: number): Promise<void> {
+  const targets = async (): Promise<readonly Target[]> => {
+    const data = (await query(at, '/api/v1/targets')) as { readonly activeTargets?: readonly Target[] } | undefined;
+    return data?.activeTargets ?? [];
+  };
+  let seen: readonly Target[] = [];
+  while (seen.filter(({ health }) => health === 'up').length < count) {
+    t.deepEqual(
+      seen.map(({ lastError }) => lastError).filter((error) => error !== ''),
+      [],
+      'what it reads is whole',
+    );
+    await sleep(100);
+    seen = await targets();
+  }
+}
+
+async function instant(at: string, expression: string): Promise<string | undefined> {
+  const answer = (await query(at, `/api/v1/query?query=${encodeURIComponent(expression)}`)) as {
+    readonly result: readonly { readonly value: readonly [number, string] }[];
+  };
+  return answer.result[0]?.value[1];
+}
+
+withPrometheus(
+  `the scrape job of docs/monitoring.md reads servers with the files of farkv secrets init (${where})`,
+  async (t) => {
+    const directory = mkdtempSync(join(tmpdir(), 'farkv-scraped-'));
+    t.teardown(() => rmSync(directory, { recursive: true }));
+    const secrets = join(directory, 'made');
+    const ids = ['s1', 's2', 's3'].flatMap((id) => ['--server', id]);
+    // The certificates do not name the address that is read, as where they were made on another machine.
+    const made = await farkv(['secrets', 'init', secrets, '--host', 'localhost', ...ids]);
+    t.is(made.code, 0, made.stderr);
+    const cluster = await Cluster.start(t, { servers: 3, args: [...HTTP, '--secrets', secrets] });
+    const addresses = [0, 1, 2].map((i) => cluster.server(i).readyLine?.http[0] ?? '');
+    const at = await startPrometheus(t, documentedJob(t, addresses, secrets));
+    await allUp(t, at, 3);
+    t.is(await instant(at, 'count(farkv_build_info{job="farkv"})'), '3');
+    t.is(await instant(at, 'sum(farkv_raft_is_leader{job="farkv"})'), '1');
+  },
+);
+
 withPrometheus(
   `a real Prometheus scrapes three servers, and an alert fires when one is killed (${where})`,
   async (t) => {
@@ -102,31 +159,14 @@ withPrometheus(
     t.teardown(() => client.close());
     await client.put('a key', 'a value');
     const addresses = [0, 1, 2].map((i) => cluster.server(i).readyLine?.http[0] ?? '');
-    const at = await startPrometheus(t, addresses);
-    const targets = async (): Promise<readonly Target[]> => {
-      const data = (await query(at, '/api/v1/targets')) as { readonly activeTargets?: readonly Target[] } | undefined;
-      return data?.activeTargets ?? [];
-    };
-    let seen: readonly Target[] = [];
-    while (seen.filter(({ health }) => health === 'up').length < 3) {
-      t.deepEqual(
-        seen.map(({ lastError }) => lastError).filter((error) => error !== ''),
-        [],
-        'what it reads is whole',
-      );
-      await sleep(100);
-      seen = await targets();
-    }
+    const at = await startPrometheus(t, openJob(addresses));
+    await allUp(t, at, 3);
     const firing = async (): Promise<readonly Alert[]> => {
       const data = (await query(at, '/api/v1/alerts')) as { readonly alerts?: readonly Alert[] } | undefined;
       return (data?.alerts ?? []).filter(({ state }) => state === 'firing');
     };
     t.deepEqual(await firing(), []);
-    const puts = (await query(
-      at,
-      `/api/v1/query?query=${encodeURIComponent('sum(farkv_ops_total{op="put",code="ok"})')}`,
-    )) as { readonly result: readonly { readonly value: readonly [number, string] }[] };
-    t.is(puts.result[0]?.value[1], '1');
+    t.is(await instant(at, 'sum(farkv_ops_total{op="put",code="ok"})'), '1');
     await cluster.server(2).kill();
     let alert: Alert | undefined;
     while (alert === undefined) {

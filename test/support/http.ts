@@ -14,7 +14,10 @@ export interface HttpAnswer {
 export async function ask(
   at: string,
   path: string,
-  { body, ...options }: RequestOptions & Pick<SecureOptions, 'ca' | 'cert' | 'key'> & { readonly body?: string } = {},
+  {
+    body,
+    ...options
+  }: RequestOptions & Pick<SecureOptions, 'ca' | 'cert' | 'key' | 'servername'> & { readonly body?: string } = {},
 ): Promise<HttpAnswer> {
   const [host = '', port = ''] = at.split(/:(?=\d+$)/);
   const isSecure = options.ca !== undefined;

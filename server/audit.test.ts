@@ -40,7 +40,12 @@ test('no secret and nothing unforeseen of a call is written', (t) => {
 test('failed logins are written so often and then counted, whatever they say', (t) => {
   const written: LogFields[] = [];
   const lines = limitedAudit(new Log('error', (_, __, fields) => fields !== undefined && written.push(fields)));
-  t.is(loginFailed('ERR_CONFIG', '10.0.0.1:5', 'peer', 'the wrong port'), undefined);
+  t.deepEqual(loginFailed('ERR_CONFIG', '10.0.0.1:5', 'peer', 'the wrong port'), {
+    event: 'connection-refused',
+    address: '10.0.0.1:5',
+    as: 'peer',
+    code: 'ERR_CONFIG',
+  });
   for (let i = 0; i < 100; i++)
     lines.say('', loginFailed('ERR_UNAUTHORIZED', '10.0.0.1:5', 'client', `wrong\n${'x'.repeat(1000)}`));
   t.is(written.length, 20);
@@ -52,12 +57,17 @@ test('what succeeded is written beside any number of failures, and failures of o
   const written: LogFields[] = [];
   const lines = limitedAudit(new Log('error', (_, __, fields) => fields !== undefined && written.push(fields)));
   const joiner = { ...WHO, role: 'joiner' } as const;
+  const join = (result: 'ok' | 'ERR_UNAUTHORIZED', server: string): LogFields => {
+    const fields = auditCall(joiner, 'join', {}, result, server);
+    if (fields === undefined) throw new Error('a join is in the audit');
+    return fields;
+  };
   for (let i = 0; i < 100; i++) {
     lines.say('', loginFailed('ERR_UNAUTHORIZED', '10.0.0.1:5', 'peer', 'wrong'));
-    lines.say('', auditCall(joiner, 'join', {}, 'ERR_UNAUTHORIZED', 's9'));
-    lines.say('a connection was refused');
+    lines.say('', join('ERR_UNAUTHORIZED', 's9'));
+    lines.say('a connection was refused', loginFailed('ERR_CONFIG', '10.0.0.1:5', 'peer', 'the wrong port'));
   }
-  lines.say('', auditCall(joiner, 'join', {}, 'ok', 's4'));
+  lines.say('', join('ok', 's4'));
   lines.say('', credentialEnded(WHO, 'its certificate has expired'));
   const of = (event: string, result?: string): number =>
     written.filter((one) => one.event === event && one.result === result).length;
@@ -65,4 +75,5 @@ test('what succeeded is written beside any number of failures, and failures of o
   t.is(of('join', 'ERR_UNAUTHORIZED'), 20);
   t.is(of('join', 'ok'), 1);
   t.is(of('credential-ended'), 1);
+  t.is(of('connection-refused'), 0, 'of level info, and not of the audit');
 });

@@ -15,6 +15,7 @@ import type { ErrorCode } from '../core/errors.js';
 import { printable, type Role } from '../core/protocol/index.js';
 import type { Access } from './control/auth.js';
 import type { WatchOptions } from '../net/watched-files.js';
+import type { LogEvent } from './log-events.js';
 import { codeOf, describeError, RateLimitedLog, type Log, type LogFields } from './log.js';
 
 export interface Who {
@@ -26,9 +27,10 @@ export interface Who {
 /** Digits of the hash of a join token or of a directory's number: they tell these apart. */
 const HASH_DIGITS = 8;
 const TEXT_MAX = 300;
+const REFUSED = 'connection-refused';
 
 /** The arguments of each audited call that are written. */
-const CALLS: Readonly<Record<string, readonly string[]>> = {
+const CALLS = {
   'member-add': ['id'],
   'member-remove': ['id'],
   drain: ['id', 'draining'],
@@ -39,7 +41,7 @@ const CALLS: Readonly<Record<string, readonly string[]>> = {
   'join-token-add': ['ttlMs'],
   'replication-set': ['tenant', 'level', 'replicas', 'minInSync', 'onLoss'],
   join: [],
-};
+} as const satisfies Partial<Record<LogEvent, readonly string[]>>;
 
 /** Arguments that have another name in a line, where a field of every line has theirs. */
 const FIELDS: Readonly<Record<string, string>> = { level: 'replicationLevel' };
@@ -48,7 +50,7 @@ const digitsOf = (secret: string): string =>
   createHash('sha256').update(secret, 'utf8').digest('hex').slice(0, HASH_DIGITS);
 
 /** Whether a call changes something, so that the audit has a line of it. */
-export function isAudited(method: string): boolean {
+export function isAudited(method: string): method is keyof typeof CALLS {
   return Object.hasOwn(CALLS, method);
 }
 
@@ -63,7 +65,7 @@ export function auditCall(
   if (who === undefined || !isAudited(method)) return undefined;
   const given = typeof args === 'object' && args !== null ? (args as Readonly<Record<string, unknown>>) : {};
   const named: [string, string | number | boolean][] = [];
-  for (const name of CALLS[method] ?? []) {
+  for (const name of CALLS[method]) {
     const value = given[name];
     const field = FIELDS[name] ?? name;
     if (typeof value === 'number' || typeof value === 'boolean') named.push([field, value]);
@@ -87,16 +89,11 @@ export function auditCall(
   };
 }
 
-/** Of a connection that was refused; undefined when that was for another reason than who it is. */
-export function loginFailed(
-  code: ErrorCode,
-  address: string,
-  as: Role | undefined,
-  reason: string,
-): LogFields | undefined {
-  if (code !== 'ERR_UNAUTHORIZED') return undefined;
-  const text = printable(reason, TEXT_MAX);
-  return { event: 'login-failed', address, ...(as === undefined ? {} : { as }), reason: text };
+/** Of a connection that was refused. Only where that was for who it is, it is of the audit. */
+export function loginFailed(code: ErrorCode, address: string, as: Role | undefined, reason: string): LogFields {
+  const who = { address, ...(as === undefined ? {} : { as }) };
+  if (code !== 'ERR_UNAUTHORIZED') return { event: REFUSED, ...who, code };
+  return { event: 'login-failed', ...who, reason: printable(reason, TEXT_MAX) };
 }
 
 /** Of a connection that was made with what is good no more. */
@@ -118,28 +115,28 @@ export function watchCredentials(log: Log): (file: string) => WatchOptions {
 }
 
 export interface AuditLines {
-  readonly say: (text: string, fields?: LogFields) => void;
+  readonly say: (text: string, fields: LogFields) => void;
 }
 
 /**
- * Lines that others cause: with fields they are of the audit, without lines of level info. Lines of one kind do not take
- * the places of another's, and what succeeded is never left out.
+ * Lines that others cause: they are of the audit, but for `connection-refused`, which is of level info. Lines of one kind
+ * do not take the places of another's, and what succeeded is never left out.
  */
 export function limitedAudit(log: Log): AuditLines {
   const kinds = new Map<string, RateLimitedLog>();
   const linesOf = (kind: string): RateLimitedLog =>
     new RateLimitedLog((text, fields) => {
-      if (fields === undefined) log.info(text);
-      else log.audit(fields.event === 'omitted' ? { ...fields, of: kind } : fields);
+      if (kind === REFUSED) log.info(text, fields);
+      else log.audit(fields);
     });
   return {
     say: (text, fields) => {
-      if (fields?.result === 'ok') {
+      if (fields.result === 'ok') {
         log.audit(fields);
         return;
       }
       // Events are those that this file names: there are few.
-      const kind = fields?.event ?? '';
+      const kind = fields.event;
       const lines = kinds.get(kind) ?? linesOf(kind);
       kinds.set(kind, lines);
       lines.say(text, fields);

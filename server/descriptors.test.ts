@@ -29,8 +29,12 @@ test('the limit is the soft one of open files, and none where nothing is said', 
 test('a start is warned when memory may need more descriptors than there may be, with what to raise', (t) => {
   t.is(fewDescriptors(2 * GIB, 16, 20_000), undefined);
   t.is(fewDescriptors(1 << 20, 1, 1024), undefined);
-  const text = fewDescriptors(64 * GIB, 16, 1024) ?? '';
-  t.regex(text, /may have 1024 file descriptors.*--memory 64\.0 GiB in 16 shards may need \d+ .*LimitNOFILE=/);
+  const few = fewDescriptors(64 * GIB, 16, 1024);
+  t.like(few, { limit: 1024, needed: memoryDescriptors(64 * GIB, 16) });
+  t.regex(
+    few?.text ?? '',
+    /may have 1024 file descriptors.*--memory 64\.0 GiB in 16 shards may need \d+ .*LimitNOFILE=/,
+  );
   t.true(memoryDescriptors(64 * GIB, 16) > memoryDescriptors(32 * GIB, 16));
 });
 

@@ -35,11 +35,23 @@ export function memoryDescriptors(memoryBytes: number, shards: number): number {
   return Math.ceil(shards * (FIRST + PER_DOUBLING * doublings));
 }
 
-/** A line for the log; undefined: they are enough. */
-export function fewDescriptors(memoryBytes: number, shards: number, limit = descriptorLimit()): string | undefined {
+interface FewDescriptors {
+  /** A line for the log. */
+  readonly text: string;
+  readonly limit: number;
+  readonly needed: number;
+}
+
+/** Undefined: they are enough. */
+export function fewDescriptors(
+  memoryBytes: number,
+  shards: number,
+  limit = descriptorLimit(),
+): FewDescriptors | undefined {
   const needed = memoryDescriptors(memoryBytes, shards);
   if (needed <= limit * FOR_MEMORY) return undefined;
-  return `this process may have ${limit} file descriptors, and --memory ${formatSize(memoryBytes)} in ${shards} shards may need ${needed} beside those of connections: ${RAISE_DESCRIPTORS}`;
+  const text = `this process may have ${limit} file descriptors, and --memory ${formatSize(memoryBytes)} in ${shards} shards may need ${needed} beside those of connections: ${RAISE_DESCRIPTORS}`;
+  return { text, limit, needed };
 }
 
 /** Says so when descriptors were missed. Ends by itself when the data plane is closed. */
@@ -51,6 +63,7 @@ export function watchDescriptors(plane: Pick<DataPlane, 'stats'>, log: Log, look
         if (descriptorsMissed > known)
           log.error(
             `no file descriptors are left for memory of tables (EMFILE), and changes fail with ERR_NO_MEMORY: ${RAISE_DESCRIPTORS}`,
+            { event: 'descriptors-missed', count: descriptorsMissed },
           );
         known = descriptorsMissed;
       },

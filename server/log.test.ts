@@ -6,9 +6,9 @@ test('only what is at least as important as asked for is written', (t) => {
   const lines: string[] = [];
   const log = new Log('warn', (level, text) => lines.push(`${level} ${text}`));
   log.debug('a');
-  log.info('b');
-  log.warn('c');
-  log.error('d');
+  log.info('b', { event: 'leader' });
+  log.warn('c', { event: 'leader' });
+  log.error('d', { event: 'leader' });
   t.deepEqual(lines, ['warn c', 'error d']);
 });
 
@@ -21,13 +21,13 @@ test('who did what is written whatever level is asked for, as text or as an obje
   written('text').audit(fields);
   written('json').audit(fields);
   // The line's own fields are those of no caller.
-  lines.push(formatLine('json', time, 'info', 'm', { event: 'made-up', level: 'error', time: 'never', message: 'm' }));
-  written('json').error('an error\nof two lines');
+  lines.push(formatLine('json', time, 'info', 'm', { event: 'stopping', level: 'error', time: 'never', message: 'm' }));
+  written('json').error('an error\nof two lines', { event: 'shards-lost', shards: '1,2' });
   t.deepEqual(lines, [
     '1970-01-01T00:00:00.000Z info audit drain role=operator name="a b\\n\\"" draining=true result=ok\n',
     '{"time":"1970-01-01T00:00:00.000Z","level":"info","event":"drain","role":"operator","name":"a b\\n\\"","draining":true,"result":"ok"}\n',
-    '{"time":"1970-01-01T00:00:00.000Z","level":"info","event":"made-up","message":"m"}\n',
-    '{"time":"1970-01-01T00:00:00.000Z","level":"error","message":"an error\\nof two lines"}\n',
+    '{"time":"1970-01-01T00:00:00.000Z","level":"info","event":"stopping","message":"m"}\n',
+    '{"time":"1970-01-01T00:00:00.000Z","level":"error","event":"shards-lost","shards":"1,2","message":"an error\\nof two lines"}\n',
   ]);
 });
 
@@ -38,7 +38,7 @@ test('what others have written is visible, and makes no line of its own', (t) =>
   t.is(text, '1970-01-01T00:00:00.000Z warn a\\x1b[2J\\x9b\\u202e\\n2026 error FORGED\n');
   for (const line of [
     formatLine('json', time, 'warn', evil, undefined),
-    formatLine('json', time, 'warn', '', { event: 'x', message: evil }),
+    formatLine('json', time, 'warn', '', { event: 'transport', message: evil }),
   ]) {
     t.regex(line, /^[\x20-\x7e]+\n$/);
     t.is((JSON.parse(line) as { readonly message: string }).message, evil);
@@ -50,10 +50,10 @@ test('what may happen any number of times is written so often and then counted',
   let now = 0;
   // The timer is late for ever.
   const limited = new RateLimitedLog((text) => lines.push(text), { nowMs: () => now, after: () => undefined });
-  for (let i = 0; i < 100; i++) limited.say(`refused ${i}`);
+  for (let i = 0; i < 100; i++) limited.say(`refused ${i}`, { event: 'login-failed' });
   t.is(lines.length, 20);
   now = 10_000;
-  limited.say('refused again');
+  limited.say('refused again', { event: 'login-failed' });
   t.deepEqual(lines.slice(20), ['(80 more like that were not written)', 'refused again']);
 });
 
@@ -76,7 +76,9 @@ test('what was left out is counted when the time of the limit ends, also if no o
   );
   now = 10_005;
   timers[0]?.run();
-  t.deepEqual(lines.slice(20), [['(3 more like that were not written)', { event: 'omitted', count: 3 }]]);
+  t.deepEqual(lines.slice(20), [
+    ['(3 more like that were not written)', { event: 'omitted', count: 3, of: 'login-failed' }],
+  ]);
   // A timer that comes late takes nothing from the time that began meanwhile.
   for (let i = 0; i < 22; i++) limited.say('refused', fields);
   now = 30_000;
@@ -85,7 +87,10 @@ test('what was left out is counted when the time of the limit ends, also if no o
   timers[1]?.run();
   t.is(lines.length, 21 + 20 + 1 + 20);
   timers[2]?.run();
-  t.deepEqual(lines.at(-1), ['(1 more like that were not written)', { event: 'omitted', count: 1 }]);
+  t.deepEqual(lines.at(-1), [
+    '(1 more like that were not written)',
+    { event: 'omitted', count: 1, of: 'login-failed' },
+  ]);
 });
 
 test('an error is described with its causes, each said once', (t) => {

@@ -5,9 +5,11 @@
 import { FarkvError } from '../core/errors.js';
 import { visible, visibleJson } from '../core/visible-text.js';
 import type { LogFormat, LogLevel } from './config/settings.js';
+import type { LogEvent } from './log-events.js';
 
 /** Of one line, for programs; `event` says what happened. docs/operations.md lists them. */
-export type LogFields = Readonly<Record<string, string | number | boolean>> & { readonly event: string };
+export type LogFields = Readonly<Record<string, string | number | boolean>> & { readonly event: LogEvent };
+/** Lines of level debug may have no fields. */
 export type LogSink = (level: LogLevel, text: string, fields?: LogFields) => void;
 
 const order: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
@@ -21,17 +23,18 @@ export class Log {
     this.#sink = sink;
   }
 
-  // Fields of these are for programs too, and `message`, the text, is among what is written of them.
+  // `message`, the text, is among what is written of the fields of these. Only lines for who looks for a fault in farkv
+  // do without: a program knows each of the others by its event.
   debug(text: string, fields?: LogFields): void {
     this.#say('debug', text, fields);
   }
-  info(text: string, fields?: LogFields): void {
+  info(text: string, fields: LogFields): void {
     this.#say('info', text, fields);
   }
-  warn(text: string, fields?: LogFields): void {
+  warn(text: string, fields: LogFields): void {
     this.#say('warn', text, fields);
   }
-  error(text: string, fields?: LogFields): void {
+  error(text: string, fields: LogFields): void {
     this.#say('error', text, fields);
   }
 
@@ -98,21 +101,21 @@ const CLOCK: LogClock = { nowMs: () => performance.now(), after: (ms, run) => vo
  * line. When they are over, the number of lines that were left out is written, whether another line comes or not.
  */
 export class RateLimitedLog {
-  readonly #say: (text: string, fields?: LogFields) => void;
+  readonly #say: (text: string, fields: LogFields) => void;
   readonly #clock: LogClock;
   readonly #lines: number;
   #since = -Infinity;
   #said = 0;
-  /** Whether the lines that were left out have fields. */
-  #hasFields = false;
+  /** Of the last line that was left out. */
+  #of: LogEvent | undefined;
 
-  constructor(say: (text: string, fields?: LogFields) => void, clock: Partial<LogClock> = {}, lines = LINES) {
+  constructor(say: (text: string, fields: LogFields) => void, clock: Partial<LogClock> = {}, lines = LINES) {
     this.#say = say;
     this.#clock = { ...CLOCK, ...clock };
     this.#lines = lines;
   }
 
-  say(text: string, fields?: LogFields): void {
+  say(text: string, fields: LogFields): void {
     const now = this.#clock.nowMs();
     // The timer may be late: then it finds that this is done.
     if (now - this.#since >= PER_MS) {
@@ -124,7 +127,7 @@ export class RateLimitedLog {
       this.#say(text, fields);
       return;
     }
-    this.#hasFields = fields !== undefined;
+    this.#of = fields.event;
     if (this.#said === this.#lines + 1) this.#endAfter(this.#since, PER_MS - (now - this.#since));
   }
 
@@ -139,10 +142,11 @@ export class RateLimitedLog {
     this.#since = -Infinity;
     this.#said = 0;
     if (omitted > 0)
-      this.#say(
-        `(${omitted} more like that were not written)`,
-        this.#hasFields ? { event: 'omitted', count: omitted } : undefined,
-      );
+      this.#say(`(${omitted} more like that were not written)`, {
+        event: 'omitted',
+        count: omitted,
+        ...(this.#of === undefined ? {} : { of: this.#of }),
+      });
   }
 }
 
@@ -150,6 +154,9 @@ export class RateLimitedLog {
 export function codeOf(error: unknown): { readonly code?: string } {
   return error instanceof FarkvError ? { code: error.code } : {};
 }
+
+/** Of a call that ended in an error which no caller can be told. `role`: whose call it was. */
+export const failedCall = (method: string, role: string): LogFields => ({ event: 'call-failed', method, role });
 
 /** An error's message with those of its causes, for one line of the log. */
 export function describeError(error: unknown): string {

@@ -39,7 +39,8 @@ import type { Listener } from './control/listener.js';
 import { openPeerPort } from './control/peer-port.js';
 import { serverTrust } from './control/tls.js';
 import { DataDirectory } from './data-directory.js';
-import { describeError, Log, type LogSink } from './log.js';
+import { reportLevels } from './level-lines.js';
+import { codeOf, describeError, Log, type LogSink } from './log.js';
 import { MetadataGroup } from './metadata/group.js';
 import { joinCluster } from './metadata/join.js';
 import { joinMembers, zoneTeller, type JoinMembersOptions } from './metadata/join-members.js';
@@ -48,7 +49,7 @@ import { LeaseHolder } from './metadata/lease-holder.js';
 import { LatestWall } from './latest-wall.js';
 import { asFarkvError } from './native-errors.js';
 import { leaseWaitMs, longestLeaseMs, waitForLeases } from './shards/lease-wait.js';
-import { leftLines, whetherStays } from './shards/leaving.js';
+import { reportLeft, whetherStays } from './shards/leaving.js';
 import { NO_TROUBLES, ShardDriver } from './shards/driver.js';
 import { probe } from './shards/probe.js';
 import { openDataPlane } from './open-data-plane.js';
@@ -57,7 +58,6 @@ import { availableTransports } from './transports.js';
 import { othersOf } from './values-elsewhere.js';
 import { isAllFound, isDurable, toldOf, valuesOf, type Values } from './values-log.js';
 import { PACKAGE_VERSION } from './version.js';
-import { levelLines, levelPassedOver } from './status-copies.js';
 
 export type Native = Pick<
   Addon,
@@ -159,7 +159,7 @@ export class FarkvNode {
       try {
         await undo();
       } catch (error) {
-        this.#log.warn(`stopping: ${describeError(error)}`);
+        this.#log.warn(`stopping: ${describeError(error)}`, { event: 'stop-failed', ...codeOf(error) });
       }
     }
   }
@@ -209,13 +209,11 @@ export class FarkvNode {
 
     if (directory.joined) await this.#askForPlace(group, directory, ports);
     group.start(ports.peer);
-    const state = await this.#unlessFailed(group.whenClustered(WAITING_MS, () => this.#log.info(group.waitsFor)));
+    const state = await this.#unlessFailed(group.whenClustered(WAITING_MS, () => group.reportWait(this.#log)));
     directory.setClusterId(state.clusterId);
     checkTenants(this.#settings.tenants, state.tenants);
     if (!votesOnly) checkSize(this.#settings, state, this.#native.constants.memoryMin, this.#log);
-    for (const line of levelLines(state)) this.#log.info(line);
-    const passedOver = levelPassedOver(state, this.#settings.levelAsked, directory.joined);
-    if (passedOver !== undefined) this.#log.warn(passedOver);
+    reportLevels(state, this.#settings.levelAsked, directory.joined, this.#log);
     const fabric = votesOnly ? [] : await this.#listen(group, directory, transports);
     const lease = this.#leaseHolder(group);
     const regions = votesOnly ? undefined : this.#shardDriver(group, directory, lockedNs, lease);
@@ -325,8 +323,10 @@ export class FarkvNode {
     });
     front.stateChanged(driver.state);
     this.#http = front.http.map(formatHostPort);
+    const [control = '', servers = ''] = [front.bound, listener.bound].map((at) => at.map(formatHostPort).join(', '));
     this.#log.info(
-      `control on ${front.bound.map(formatHostPort).join(', ')}, servers on ${listener.bound.map(formatHostPort).join(', ')}${this.#http.map((at) => `, http on ${at}`).join('')}${tls === undefined ? '' : ' (TLS 1.3)'}`,
+      `control on ${control}, servers on ${servers}${this.#http.map((at) => `, http on ${at}`).join('')}${tls === undefined ? '' : ' (TLS 1.3)'}`,
+      { event: 'listening', control, servers, http: this.#http.join(), tls: tls !== undefined },
     );
     return { control: advertised(front.bound, advertise), peer: advertised(listener.bound, advertise) };
   }
@@ -455,7 +455,7 @@ export class FarkvNode {
     });
     this.#regions = regions;
     this.#undo.push(async () => {
-      for (const line of leftLines(await regions.leave(drainMs))) this.#log.warn(line);
+      reportLeft(await regions.leave(drainMs), this.#log);
       this.#regions = undefined;
       if (!(await regions.close(2 * leaseMs + 1000))) return;
       directory.clearServing();
@@ -492,7 +492,7 @@ export class FarkvNode {
     await joinMembers(options);
     early?.joined(isAll, syncMs);
     this.#joined = true;
-    this.#log.info(`joined as ${id}`);
+    this.#log.info(`joined as ${id}`, { event: 'joined', server: id });
     const tellZone = zoneTeller(options);
     driver.onState(tellZone);
     tellZone();

@@ -77,7 +77,11 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
     if (error instanceof FarkvError || (error as { code?: unknown }).code === 'ERR_CLOSED') throw error;
     // An RDMA device that is there and does not work costs the others nothing, unless it was asked for.
     if (!transports.some(needsDevice) || !settings.transportAuto || settings.strict) throw error;
-    log.warn(`${transports.filter(needsDevice).join(', ')} cannot be offered: ${describeError(error)}`);
+    const failed = transports.filter(needsDevice);
+    log.warn(`${failed.join(', ')} cannot be offered: ${describeError(error)}`, {
+      event: 'transport-failed',
+      transport: failed.join(),
+    });
     const left = transports.filter((p) => !needsDevice(p));
     started = await startsOf(options, left, workers, sockets);
   }
@@ -98,9 +102,10 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
   };
   if (settings.hugePages !== 'off') logPages(plane, log);
   const few = fewDescriptors(settings.memoryBytes, state.shards.length);
-  if (few !== undefined) log.warn(few);
+  if (few !== undefined) log.warn(few.text, { event: 'descriptors-few', limit: few.limit, needed: few.needed });
   watchDescriptors(plane, log);
-  log.info(`data on ${bound.map((b) => `${b.provider} ${b.address}`).join(', ')}`);
+  const data = bound.map((b) => `${b.provider} ${b.address}`);
+  log.info(`data on ${data.join(', ')}`, { event: 'listening', data: data.join() });
   return {
     plane,
     found,
@@ -210,6 +215,7 @@ function logPages(plane: DataPlane, log: Log): void {
         pages === 'small'
           ? 'huge pages: the system gives none, tables are in small ones; farkv doctor says how to have them'
           : `huge pages: ${pages} ones for tables`,
+        { event: 'huge-pages', pages },
       ),
     () => undefined, // It has been closed.
   );

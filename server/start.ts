@@ -17,7 +17,7 @@ import type { ClusterStatus } from './status.js';
 import type { Failure, FromNode, Start, ToNode } from './thread-messages.js';
 
 export interface StartControl {
-  /** Called with each line of the log; `fields`: for programs, of most lines. Default: nothing is written. */
+  /** Called with each line of the log; `fields`: for programs, of all lines but some of level debug. Default: nothing is written. */
   readonly log?: (level: LogLevel, text: string, fields?: LogFields) => void;
   /** Gives up the start (ERR_ABORTED). Has no effect afterwards. */
   readonly signal?: AbortSignal;

@@ -18,7 +18,7 @@ export function availableTransports(settings: ServerSettings, built: readonly Pr
   if (missing.length > 0) {
     const text = `${missing.join(', ')} is not available on this machine (this build has ${built.join(', ')})`;
     if (!settings.transportAuto || settings.strict) throw new FarkvError('ERR_UNSUPPORTED', `--transport: ${text}`);
-    log.warn(text);
+    log.warn(text, { event: 'transport-missing', transport: missing.join() });
   }
   const found = settings.transports.filter((p) => built.includes(p));
   if (found.length === 0)

@@ -78,7 +78,7 @@ async function putAside(values: Those, server: StartingServer, message: string):
   }
   server.log.error(
     `${directory}: ${message}. Other servers have copies of all that was there: it is put aside as ${aside}, and copies are made anew of theirs. Look at the disk, and remove ${aside} when farkv status shows as many copies in sync as are wanted`,
-    { event: 'values-put-aside' },
+    { event: 'values-put-aside', directory, to: aside },
   );
   values.early.movedAway();
   return undefined;
@@ -93,7 +93,11 @@ async function elsewhere(
   try {
     return await untilElsewhere(others, id, found, (servers) => {
       watch.waitsFor(servers);
-      log.warn(`${directory}: ${message}. Waiting for ${servers.join(', ')} to be there with what was in it`);
+      log.warn(`${directory}: ${message}. Waiting for ${servers.join(', ')} to be there with what was in it`, {
+        event: 'values-awaited',
+        directory,
+        servers: servers.join(),
+      });
     });
   } finally {
     watch.waitsFor([]);

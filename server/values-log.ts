@@ -19,7 +19,7 @@ import type { DataPlane, DataPlaneLog, RecoveredOnDisk } from '../native/data-pl
 import { formatSize } from './config/units.js';
 import type { DataDirectory } from './data-directory.js';
 import { EarlyMark } from './early-mark.js';
-import { describeError, type Log } from './log.js';
+import { codeOf, describeError, type Log } from './log.js';
 import type { Outcome } from './metadata/proposer.js';
 import { makeDirectory } from '../net/private-directory.js';
 import { errnoText } from '../net/regular-file.js';
@@ -49,7 +49,10 @@ export async function whenCurrent(proposeNothing: (ms: number) => Promise<Outcom
       if ((await proposeNothing(CURRENT_MS)) !== 'unknown') return;
     } catch (error) {
       if (!(error instanceof FarkvError && error.code === 'ERR_TIMEOUT')) throw error;
-      log.info(`waiting for the metadata, before values are recovered: ${describeError(error)}`);
+      log.info(`waiting for the metadata, before values are recovered: ${describeError(error)}`, {
+        event: 'metadata-awaited',
+        ...codeOf(error),
+      });
     }
   }
 }
@@ -132,6 +135,7 @@ export async function recover(
     for (const text of torn)
       log.warn(
         `${join(directory, text)}. That is how a log ends when its server is killed, or loses its power, while it writes: nothing that was answered is lost, unless the disk has lost what it had confirmed, or the server answered before its disk (--sync)`,
+        { event: 'log-torn', directory },
       );
     report(copies, directory, plane.progress().bytes, log);
     return { addresses, found: copies.map((c) => ({ ...foundOf(c), memoryBytes: shardMemoryBytes })) };

@@ -9,7 +9,7 @@ const MEANINGS = {
 } as const;
 
 /** For as long as the process lives. `tell` is given a line for each signal that comes. */
-export function passOverSignals(tell: (text: string) => void): void {
+export function passOverSignals(tell: (text: string, signal: NodeJS.Signals) => void): void {
   for (const signal of Object.keys(MEANINGS) as (keyof typeof MEANINGS)[])
-    process.on(signal, () => tell(`${signal}: ${MEANINGS[signal]}`));
+    process.on(signal, () => tell(`${signal}: ${MEANINGS[signal]}`, signal));
 }

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { RecoveryBar } from './recovery-bar.js';
 
-const at = (bytes: number) => ({ event: 'recovering', bytes, all: 4 << 20 });
+const at = (bytes: number) => ({ event: 'recovering', bytes, all: 4 << 20 }) as const;
 
 test('on a terminal values that are read are a bar, above which other lines go', (t) => {
   const written: string[] = [];
@@ -12,7 +12,7 @@ test('on a terminal values that are read are a bar, above which other lines go',
   t.is(written.join(''), '\r\x1b[Krecovering values [########......................] 25 %, 1.0 MiB of 4.0 MiB');
   written.length = 0;
   t.false(bar.takes(undefined));
-  t.false(bar.takes({ event: 'member removed' }));
+  t.false(bar.takes({ event: 'leader' }));
   t.deepEqual(written, ['\r\x1b[K']);
 });
 

@@ -18,7 +18,7 @@ export function checkSize(
 ): void {
   const count = state.shards.length;
   if (count !== tenants.reduce((sum, tenant) => sum + tenant.shards, shards))
-    log.info(`the cluster has ${count} shards, as it was made`);
+    log.info(`the cluster has ${count} shards, as it was made`, { event: 'shard-count-kept', shards: count });
   const least = Math.ceil(count / Math.max(1, keepersExpected(state))) * memoryMin;
   if (memoryBytes >= least) return;
   throw new FarkvError(

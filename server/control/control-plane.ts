@@ -37,7 +37,7 @@ import {
   type AuditLines,
   type Who,
 } from '../audit.js';
-import { describeError, type LogFields } from '../log.js';
+import { describeError, failedCall, type LogFields } from '../log.js';
 import type { RecentAddresses } from './addresses.js';
 import type { Access, Caller, Credentials, Identity } from './auth.js';
 import {
@@ -184,7 +184,7 @@ interface Host {
   /** The connection ended without having been let in. */
   readonly rejected: () => void;
   /** Why it was not, where it sent a hello. */
-  readonly refused: (text: string, fields: LogFields | undefined) => void;
+  readonly refused: (text: string, fields: LogFields) => void;
 }
 
 /** One connection from its first byte to its end. */
@@ -236,6 +236,7 @@ class Visit {
     const fault = error.code === 'ERR_INTERNAL' && cause instanceof Error;
     this.#options.log[fault ? 'error' : 'debug'](
       `a connection from ${this.#remote} is closed: ${fault ? (cause.stack ?? cause.message) : describeError(error)}`,
+      { event: 'connection-failed', address: this.#remote, code: error.code },
     );
   }
 
@@ -352,7 +353,8 @@ class Visit {
       const result = await this.#options.call(access, call.method, call.args);
       this.#answer({ t: 'answer', id: call.id, ok: true, result });
     } catch (error) {
-      if (!(error instanceof FarkvError)) this.#options.log.error(`${call.method} failed: ${describeError(error)}`);
+      if (!(error instanceof FarkvError))
+        this.#options.log.error(`${call.method} failed: ${describeError(error)}`, failedCall(call.method, access));
       outcome = error instanceof FarkvError ? error.code : 'ERR_INTERNAL';
       failed(outcome, error instanceof FarkvError ? error.message : 'the server failed');
     } finally {

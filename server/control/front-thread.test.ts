@@ -8,7 +8,7 @@ import type { MetadataState, Shard } from '../../core/metadata/state.js';
 import { ControlClient } from '../../net/control-client.js';
 import { STATE } from '../../test/support/control-rig.js';
 import { stallThreads } from '../../test/support/stalled-threads.js';
-import { Log } from '../log.js';
+import { Log, type LogFields } from '../log.js';
 import type { FrontStart } from './front-messages.js';
 import { FrontThread, loadFront, type FrontOptions } from './front-thread.js';
 
@@ -113,13 +113,15 @@ test('a thread that dies is told once, and what is left of it can be closed', as
 test('a thread that has stopped answering is told, and that it answers again', async (t) => {
   const lines = new EventEmitter();
   const log = new Log('info', (level, text, fields) => {
-    if (fields === undefined) lines.emit(level, text);
+    if (fields?.event.startsWith('front-') === true) lines.emit(level, text, fields);
   });
   const front = await open(t, { lookMs: 500, log });
   const told = once(lines, 'warn');
   const resume = await stallThreads();
   t.teardown(() => front.close());
-  t.regex(String((await told)[0]), /has not answered for 2000 ms/);
+  const [stalled, of] = (await told) as [string, LogFields];
+  t.regex(stalled, /has not answered for 2000 ms/);
+  t.like(of, { event: 'front-stalled', stalledMs: 2000 });
   t.true((front.stalledMs ?? 0) >= 2000);
   const over = once(lines, 'info');
   await resume();

@@ -7,7 +7,7 @@ import { FarkvError } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import { startThread } from '../../native/package.js';
 import type { HostPort } from '../config/units.js';
-import { describeError, type Log } from '../log.js';
+import { describeError, failedCall, type Log } from '../log.js';
 import type { Caller } from './auth.js';
 import type { FromFront, FrontFigures, FrontStart, ToFront } from './front-messages.js';
 import { StateFeed } from './state-feed.js';
@@ -78,7 +78,9 @@ export class FrontThread {
   /** Throws as Listener.open. */
   static async open(options: FrontOptions): Promise<FrontThread> {
     const { worker, incarnation } = options;
-    worker.on('error', (error) => options.log.error(`the thread of clients and operators: ${describeError(error)}`));
+    worker.on('error', (error) =>
+      options.log.error(`the thread of clients and operators: ${describeError(error)}`, { event: 'front-failed' }),
+    );
     worker.postMessage({ t: 'open', incarnation } satisfies ToFront);
     const first = await new Promise<FromFront | undefined>((resolve) => {
       const end = (): void => over(undefined);
@@ -153,7 +155,7 @@ export class FrontThread {
       this.#say({ t: 'answer', id, result: await this.#options.call(caller, method, args) });
     } catch (error) {
       const known = error instanceof FarkvError;
-      if (!known) this.#options.log.error(`${method} failed: ${describeError(error)}`);
+      if (!known) this.#options.log.error(`${method} failed: ${describeError(error)}`, failedCall(method, caller));
       const failure = known
         ? { code: error.code, message: error.message }
         : ({ code: 'ERR_INTERNAL', message: 'the server failed' } as const);

@@ -20,7 +20,7 @@ import { Incoming } from '../../net/incoming.js';
 import { Outbox } from '../../net/outbox.js';
 import { Turns } from '../../net/turns.js';
 import { auditCall, credentialEnded, limitedAudit, loginFailed, type AuditLines, type Who } from '../audit.js';
-import { describeError, RateLimitedLog, type Log } from '../log.js';
+import { describeError, failedCall, RateLimitedLog, type Log } from '../log.js';
 import type { RecentAddresses } from './addresses.js';
 import type { Access, Credentials, Identity } from './auth.js';
 import { CALLS_MAX, JOINER_VISIT, JOINS_AT_ONCE, PEER_CONNECTIONS, PEER_OUTBOX, PEER_TURN } from './bounds.js';
@@ -61,7 +61,7 @@ export class PeerPlane {
   constructor(options: PeerPlaneOptions) {
     this.#options = options;
     this.#refusals = limitedAudit(options.log);
-    this.#faults = new RateLimitedLog((text) => options.log.warn(text));
+    this.#faults = new RateLimitedLog((text, fields) => options.log.warn(text, fields));
     this.#logins = options.logins ?? new Logins();
     this.#standing = new Standing(options.wallMs);
   }
@@ -121,10 +121,11 @@ export class PeerPlane {
           const { cause } = error;
           const fault = error.code === 'ERR_INTERNAL' && cause instanceof Error;
           const text = `a connection of ${peer?.from ?? 'a stranger'} is closed: ${fault ? (cause.stack ?? cause.message) : describeError(error)}`;
-          if (fault) log.error(text);
+          const fields = { event: 'connection-failed', server: peer?.from ?? '', code: error.code } as const;
+          if (fault) log.error(text, fields);
           // Of a server that was let in: it is faulty, or somebody else has its credential.
-          else if (error.code === 'ERR_PROTOCOL' && peer?.access === 'peer') this.#faults.say(text);
-          else log.debug(text);
+          else if (error.code === 'ERR_PROTOCOL' && peer?.access === 'peer') this.#faults.say(text, fields);
+          else log.debug(text, fields);
         },
         drained: () => undefined,
       },
@@ -195,7 +196,8 @@ export class PeerPlane {
     } catch (cause) {
       const error = access === 'joiner' ? braked(this.#logins, guesses, cause) : cause;
       outcome = error instanceof FarkvError ? error.code : 'ERR_INTERNAL';
-      if (!(error instanceof FarkvError)) this.#options.log.error(`${call.method} failed: ${describeError(error)}`);
+      if (!(error instanceof FarkvError))
+        this.#options.log.error(`${call.method} failed: ${describeError(error)}`, failedCall(call.method, access));
       answer(
         error instanceof FarkvError
           ? failure(call, error.code, error.message)

@@ -39,7 +39,10 @@ export class ThreadWatch {
     this.#asked = false;
     this.#looks = 0;
     if (stalledMs !== undefined)
-      this.#options.log.info(`the thread of clients and operators answers again, after about ${stalledMs} ms`);
+      this.#options.log.info(`the thread of clients and operators answers again, after about ${stalledMs} ms`, {
+        event: 'front-answers',
+        stalledMs,
+      });
   }
 
   close(): void {
@@ -56,6 +59,7 @@ export class ThreadWatch {
     if (this.#looks === STALLED)
       this.#options.log.warn(
         `the thread of clients and operators has not answered for ${this.#looks * this.#lookMs} ms: they wait, data and leases do not`,
+        { event: 'front-stalled', stalledMs: this.#looks * this.#lookMs },
       );
   }
 }

@@ -105,7 +105,7 @@ export class MetadataDriver {
     this.#options = options;
     const machine = new MetadataMachine(options.knownFormat);
     this.#machine = machine;
-    this.#far = new RateLimitedLog((text) => options.log.warn(text));
+    this.#far = new RateLimitedLog((text, fields) => options.log.warn(text, fields));
     const ticks = Math.max(4, Math.round(options.electionMs / options.tickMs));
     this.#node = new RaftNode(
       {
@@ -201,6 +201,7 @@ export class MetadataDriver {
     if (message.term - term > TERMS_AT_ONCE)
       this.#far.say(
         `member ${from} of the metadata group speaks of term ${message.term}, and this server is in term ${term}: each such message raises that by ${TERMS_AT_ONCE} at most`,
+        { event: 'term-ahead', member: from, ofTerm: message.term, term },
       );
     const refused = this.#stepped(message);
     if (refused === undefined) return;
@@ -396,6 +397,7 @@ export class MetadataDriver {
       node.storageRefused();
       this.#options.log.error(
         'no room on the disk of the data directory: this server accepts no metadata changes until there is',
+        { event: 'raft-log-full', retryMs: RETRY_STORAGE_MS },
       );
       this.#retry ??= setTimeout(() => {
         this.#retry = undefined;

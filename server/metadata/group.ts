@@ -178,10 +178,13 @@ export class MetadataGroup {
     this.peers.start(own);
   }
 
-  /** For the log, while there is no cluster yet. */
-  get waitsFor(): string {
+  /** While there is no cluster yet. */
+  reportWait(log: Log): void {
     const { connected, missing } = this.peers.reach;
-    return `waiting for the metadata group: connected to ${connected.join(', ') || 'nobody'}, not to ${missing.join(', ') || 'nobody'}`;
+    log.info(
+      `waiting for the metadata group: connected to ${connected.join(', ') || 'nobody'}, not to ${missing.join(', ') || 'nobody'}`,
+      { event: 'cluster-awaited', connected: connected.join(), missing: missing.join() },
+    );
   }
 
   get figures(): GroupFigures {
@@ -310,7 +313,7 @@ function openLog(options: GroupOptions): ReturnType<typeof RaftStorage.open> {
     bootstrap: directory.joined ? undefined : settings.peers.map((p) => raftIdOf(p.id)),
     checksum: native.crc32c,
     rebuild: howToRebuild(settings, directory),
-    notice: (text) => log.warn(text),
+    notice: (text) => log.warn(text, { event: 'raft-log-repaired', directory: directory.raftPath }),
     fatal: endProcess,
   });
   directory.logMade();
@@ -323,6 +326,9 @@ function remember(directory: DataDirectory, servers: readonly KnownServer[], log
     directory.setServers(servers);
   } catch (error) {
     if (!(error instanceof NoRoom)) throw error;
-    log.warn(`${directory.path} is full: who the servers are is written there when it has space again`);
+    log.warn(`${directory.path} is full: who the servers are is written there when it has space again`, {
+      event: 'servers-not-kept',
+      directory: directory.path,
+    });
   }
 }

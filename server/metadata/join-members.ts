@@ -6,7 +6,7 @@ import { FarkvError } from '../../core/errors.js';
 import type { Command, MemberJoin } from '../../core/metadata/commands.js';
 import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import type { MetadataState } from '../../core/metadata/state.js';
-import { describeError, type Log } from '../log.js';
+import { codeOf, describeError, type Log } from '../log.js';
 import type { Outcome } from './proposer.js';
 
 export interface JoinMembersOptions {
@@ -54,7 +54,7 @@ export async function joinMembers({ member, state, propose, log }: JoinMembersOp
         throw new FarkvError(outcome.code, outcome.message);
     } catch (error) {
       if (!(error instanceof FarkvError && error.code === 'ERR_TIMEOUT')) throw error;
-      log.info(`still joining: ${describeError(error)}`);
+      log.info(`still joining: ${describeError(error)}`, { event: 'join-retried', ...codeOf(error) });
     }
   }
 }

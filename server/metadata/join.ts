@@ -9,7 +9,7 @@ import { hex128, hex64, list, maybe, record, text } from '../../core/protocol/ch
 import { ControlClient } from '../../net/control-client.js';
 import type { TrustSource } from '../../net/tls.js';
 import { checkKnownServer, type KnownServer } from '../data-directory.js';
-import { describeError, type Log } from '../log.js';
+import { codeOf, describeError, type Log } from '../log.js';
 
 export interface JoinRequest {
   readonly instance: string;
@@ -63,7 +63,7 @@ export async function joinCluster(options: JoinOptions): Promise<JoinAnswer> {
       if (signal.aborted) throw new FarkvError('ERR_ABORTED', 'the start was given up', { cause: error });
       if (!(error instanceof FarkvError && PASSING.includes(error.code))) throw error;
       const text = `not joined yet: ${describeError(error)}`;
-      if (text !== said) log.info(text);
+      if (text !== said) log.info(text, { event: 'join-retried', address, ...codeOf(error) });
       said = text;
     }
     if (attempt % addresses.length === addresses.length - 1) await sleep(RETRY_MS);

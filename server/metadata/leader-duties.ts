@@ -361,9 +361,10 @@ export class LeaderDuties {
     }
     const refusal = driver.proposeChange({ changes });
     if (refusal === undefined) {
-      log.info(
-        `the metadata group changes: ${changes.map((c) => `${c.kind} ${driver.state.servers.find((s) => s.raftId === c.id)?.id ?? 'a server that has left'}`).join(', ')}`,
+      const what = changes.map(
+        (c) => `${c.kind} ${driver.state.servers.find((s) => s.raftId === c.id)?.id ?? 'a server that has left'}`,
       );
+      log.info(`the metadata group changes: ${what.join(', ')}`, { event: 'voters-change', changes: what.join() });
       return;
     }
     log.debug(`the metadata group cannot be changed now, and will be retried: ${refusal}`);

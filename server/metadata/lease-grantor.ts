@@ -59,7 +59,11 @@ export class LeaseGrantor {
 
   constructor(options: LeaseGrantorOptions) {
     this.#options = options;
-    this.#deaf = new RateLimitedLog((text) => options.log.info(text), { nowMs: options.nowMs }, DEAF_LINES);
+    this.#deaf = new RateLimitedLog(
+      (text, fields) => options.log.info(text, fields),
+      { nowMs: options.nowMs },
+      DEAF_LINES,
+    );
   }
 
   /** Undefined while this server does not lead, or does not know yet what was committed before it came to lead. */
@@ -122,6 +126,7 @@ export class LeaseGrantor {
     if (deafMs !== undefined)
       this.#deaf.say(
         `this leader could not hear a quorum for ${Math.round(deafMs)} ms: owners get a grace before they are taken for dead`,
+        { event: 'quorum-unheard', silentMs: Math.round(deafMs) },
       );
     return { grantor: this.#open, index };
   }

@@ -283,7 +283,7 @@ export class Peers {
     // It dialed an address that was another server's; its end of the connection finds that out.
     if (from === id && hello.instance === this.#options.instance) return;
     if (from === id) {
-      log.error(`another server calls itself ${id} too`);
+      log.error(`another server calls itself ${id} too`, { event: 'server-id-taken', server: id });
       throw new FarkvError(
         'ERR_CONFIG',
         `this server is ${id} itself: two servers have the same --id, or --peers gives ${id} the wrong address`,

@@ -244,7 +244,7 @@ export class ShardDriver {
     const closed = Promise.all(this.#closes.values()).then(
       () => this.#leasesOver,
       (error: unknown) => {
-        this.#options.log.warn(`closing the shards failed: ${describeError(error)}`);
+        this.#options.log.warn(`closing the shards failed: ${describeError(error)}`, { event: 'shards-not-closed' });
         return false;
       },
     );
@@ -285,7 +285,10 @@ export class ShardDriver {
         dataPlane
           .discardCopy(action.shard, fromHex64(action.copy))
           .catch((error: unknown) =>
-            this.#options.log.warn(`shard ${action.shard}: files of an old copy are left: ${describeError(error)}`),
+            this.#options.log.warn(`shard ${action.shard}: files of an old copy are left: ${describeError(error)}`, {
+              event: 'copy-files-left',
+              shard: action.shard,
+            }),
           );
         return;
       case 'fail': {

@@ -5,7 +5,7 @@
 import type { Command } from '../../core/metadata/commands.js';
 import type { Shard } from '../../core/metadata/state.js';
 import type { DataPlane } from '../../native/data-plane.js';
-import { describeError, type Log } from '../log.js';
+import { codeOf, describeError, type Log } from '../log.js';
 import { layoutDelta } from './layout-delta.js';
 
 export interface LayoutTellerOptions {
@@ -60,7 +60,11 @@ export class LayoutTeller {
       }
     } catch (error) {
       if (!this.#closed && known(shard) !== undefined)
-        log.warn(`the layout of shard ${shard} could not be told: ${describeError(error)}`);
+        log.warn(`the layout of shard ${shard} could not be told: ${describeError(error)}`, {
+          event: 'layout-not-told',
+          shard,
+          ...codeOf(error),
+        });
     } finally {
       this.#telling.delete(shard);
     }

@@ -3,6 +3,7 @@ import type { Member } from '../../core/metadata/state.js';
 import { boolean, record } from '../../core/protocol/check.js';
 import type { Left } from '../../core/shards/index.js';
 import { FarkvError } from '../../core/errors.js';
+import type { Log } from '../log.js';
 import type { Peers } from '../metadata/peers.js';
 import { probe } from './probe.js';
 
@@ -25,11 +26,16 @@ const MEANS: Readonly<Record<Left['values'], string>> = {
   lost: 'no server that stays has a copy in sync: their values end with this server',
 };
 
-/** For operators: which shards nobody has taken over, and what that means. */
-export function leftLines(left: readonly Left[]): string[] {
-  return (Object.keys(MEANS) as Left['values'][]).flatMap((values) => {
+/** Tells operators which shards nobody has taken over, and what that means. */
+export function reportLeft(left: readonly Left[], log: Pick<Log, 'warn'>): void {
+  for (const values of Object.keys(MEANS) as Left['values'][]) {
     const shards = left.filter((one) => one.values === values).map(({ shard }) => shard);
     shards.sort((a, b) => a - b);
-    return shards.length === 0 ? [] : [`no other server has taken over shards ${shards.join(', ')}: ${MEANS[values]}`];
-  });
+    if (shards.length > 0)
+      log.warn(`no other server has taken over shards ${shards.join(', ')}: ${MEANS[values]}`, {
+        event: 'shards-left',
+        shards: shards.join(),
+        values,
+      });
+  }
 }

@@ -4,6 +4,7 @@ import type { Note } from '../../core/shards/index.js';
 import type { CopyOptions, CopyStats } from '../../native/data-plane.js';
 import { codeOf, describeError, type Log, type LogFields } from '../log.js';
 import type { MoveErrors } from './move-errors.js';
+import { NOTE_EVENTS } from './note-events.js';
 
 export interface NotesOptions {
   readonly memberId: string;
@@ -16,16 +17,18 @@ export interface NotesOptions {
 /** Names that say less beside others in one line of the log than they do in a note. */
 const NAMES: Readonly<Record<string, string>> = { member: 'server', again: 'retryMs' };
 
+/** A note that is a line of the log. */
+type Said = Exclude<Note, { of: 'comes' }>;
+
 /** What the line of a note has for programs: all that the note says, and the code of an error. */
-function fieldsOf(note: Note): LogFields {
+function fieldsOf(note: Said): LogFields {
   const { of, ...rest } = note;
   const fields: Record<string, string | number | boolean> = {};
   for (const [name, value] of Object.entries<unknown>(rest))
     if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
       fields[NAMES[name] ?? name] = value;
-  const event = `${/^(copy|owner) /.test(of) ? '' : 'shard '}${of}`.replaceAll(' ', '-');
   return {
-    event,
+    event: NOTE_EVENTS[of],
     ...fields,
     ...('source' in note && note.source.owner !== undefined ? { from: note.source.owner } : {}),
     ...('error' in note ? codeOf(note.error) : {}),
@@ -44,6 +47,10 @@ export class Notes {
   write(note: Note): void {
     const { log, moveErrors, statsOf } = this.#options;
     const { shard } = note;
+    if (note.of === 'comes') {
+      moveErrors.clear(shard);
+      return;
+    }
     const fields = fieldsOf(note);
     switch (note.of) {
       case 'served':
@@ -78,9 +85,6 @@ export class Notes {
         return;
       case 'resumed':
         log.warn(`${note.to} has lost its copy of shard ${shard}: it stays, with all that is in it`, fields);
-        return;
-      case 'comes':
-        moveErrors.clear(shard);
         return;
       case 'copying':
         log.info(`shard ${shard} is copied from ${note.from}`, fields);

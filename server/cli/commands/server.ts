@@ -3,7 +3,7 @@ import type { Argv } from 'yargs';
 import type { CliCommand } from '../command.js';
 import { passOverSignals } from '../harmless-signals.js';
 import { OPTION_NAMES, SERVER_OPTIONS, envName, type OptionSpec } from '../../config/options.js';
-import { formatLine, type LogSink } from '../../log.js';
+import { formatLine, Log, type LogSink } from '../../log.js';
 import type { ServerHandle } from '../../index.js';
 import { BoundedLines, endUnread, unshared } from '../unread.js';
 import { visibleJson, visibleLines } from '../../../core/visible-text.js';
@@ -91,8 +91,8 @@ function announce(server: ServerHandle, json: boolean, ephemeral: boolean): void
 
 async function handler(args: ServerArguments): Promise<void> {
   // The log comes later; these signals may come at once.
-  let say: (text: string) => void = () => undefined;
-  passOverSignals((text) => say(text));
+  let say: (text: string, signal: NodeJS.Signals) => void = () => undefined;
+  passOverSignals((text, signal) => say(text, signal));
   const { loadSettings } = await import('../../config/load.js');
   const { serviceManager } = await import('../service-manager.js');
   const { RecoveryBar } = await import('../recovery-bar.js');
@@ -115,18 +115,18 @@ async function handler(args: ServerArguments): Promise<void> {
     if (recovery.takes(fields)) return;
     lines.write(formatLine(settings.logFormat, new Date(), level, text, fields));
   };
-  const isInfo = ['debug', 'info'].includes(settings.logLevel);
-  const tell = await serviceManager(process.env, (text) => log('warn', text));
+  const own = new Log(settings.logLevel, log);
+  const tell = await serviceManager(process.env, (text) => own.warn(text, { event: 'service-manager-failed' }));
   const told = (): void => {
     if (!stop.signal.aborted) {
-      if (isInfo) log('info', 'stopping, once the shards are handed over and the leases of clients have run out');
+      own.info('stopping, once the shards are handed over and the leases of clients have run out', {
+        event: 'stopping',
+      });
       tell('STOPPING=1');
     }
     stop.abort();
   };
-  say = (text) => {
-    if (isInfo) log('info', text);
-  };
+  say = (text, signal) => own.info(text, { event: 'signal', signal });
   process.on('SIGTERM', told);
   process.on('SIGINT', told);
   if (args['stop-with-stdin']) process.stdin.on('end', told).on('error', told).resume();

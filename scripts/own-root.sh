@@ -5,7 +5,7 @@
 #   enter ARGUMENT...   outside: runs the script again inside, with the same top, and ends
 #   is_outside          whether enter has not been called
 #   make_debian A,B     inside: $root, a minimal Debian of this machine's release with these packages
-#   mount_own           inside: /proc and /dev/shm of $root
+#   mount_own           inside: /proc, /dev/shm and /dev/pts (terminals) of $root
 say() { echo "$name: $*"; }
 fail() { say "FAILED: $*" >&2; exit 1; }
 [ "$(id -u)" = 0 ] || { say 'needs root, for it makes a root file system' >&2; exit 1; }
@@ -52,6 +52,7 @@ make_once() {
 
 mount_own() {
   mount -t proc proc "$root/proc"
-  mkdir -p "$root/dev/shm"
+  mkdir -p "$root"/dev/{shm,pts}
   mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs "$root/dev/shm"
+  mount -t devpts -o mode=620,ptmxmode=666,nosuid,noexec devpts "$root/dev/pts"
 }

@@ -59,15 +59,40 @@ function serverTable(servers: readonly ServerView[], width: number): string[] {
   }
 }
 
+/** As many lines as the parts need, each part whole. */
+function wrapped(parts: readonly string[], width: number): string[] {
+  const lines: string[] = [];
+  for (const part of parts) {
+    const longer = lines.length === 0 ? part : `${lines.at(-1) ?? ''}  ${part}`;
+    if (lines.length === 0 || longer.length <= width) lines.splice(-1, 1, longer);
+    else lines.push(part);
+  }
+  return lines;
+}
+
+function headline(view: View): string[] {
+  const { shards, clusterId, leader, term, atMs } = view;
+  const served = shards.filter(({ state }) => state === 'serving').length;
+  // More than are wanted at one shard make up for none at another.
+  const inSync = shards.reduce((n, shard) => n + Math.min(shard.inSync, shard.wanted), 0);
+  const wanted = shards.reduce((n, shard) => n + shard.wanted, 0);
+  return [
+    `farkv ${visible(clusterId).slice(0, 8)}`,
+    new Date(atMs).toISOString().slice(11, 19),
+    `leader ${visible(leader || 'none')}, term ${term}`,
+    `${served} of ${shards.length} shards served`,
+    `copies ${inSync}/${wanted} in sync`,
+    `lag ${shards.reduce((most, { lag }) => Math.max(most, lag), 0)}`,
+  ];
+}
+
 const isFine = ({ state, trouble }: ShardView): boolean => state === 'serving' && trouble === '';
 
 /** At most as many lines as the screen has; what needs a person comes first, shards last. */
 export function topScreen(view: View, screen: Screen): string {
-  const served = view.shards.filter(({ state }) => state === 'serving').length;
-  const lag = Math.max(0, ...view.shards.map((shard) => shard.lag));
   const wrong = view.shards.filter((shard) => !isFine(shard));
   const lines = [
-    `farkv ${visible(view.clusterId).slice(0, 8)}  ${new Date(view.atMs).toISOString().slice(11, 19)}  leader ${visible(view.leader || 'none')}, term ${view.term}  ${served} of ${view.shards.length} shards served  lag ${lag}`,
+    ...wrapped(headline(view), screen.columns),
     ...(view.gets.perSecond === 0
       ? []
       : [

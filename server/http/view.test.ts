@@ -87,6 +87,25 @@ test('a frame says first what needs a person, fits its screen, and has no contro
   t.true(small.every((line) => line.length <= 20));
 });
 
+test('how many copies are in sync is said at any width, and more at one shard make up for none at another', (t) => {
+  const { shards, ...more } = status(0);
+  const copies = [
+    ...[3, 1, 0].map((inSync) => ({ inSync, wanted: 2, copies: [] })),
+    { inSync: 2, wanted: 2, lag: 7, copies: [] },
+  ];
+  const many = copies.map((one, shard) => ({ ...shards[0], shard, copies: one })) as unknown as ClusterStatus['shards'];
+  const view = viewOf({ atMs: 3000, status: { ...more, shards: many } });
+  t.regex(
+    topScreen(view, { columns: Infinity, rows: 24 }),
+    /^farkv .* 4 of 4 shards served {2}copies 5\/8 in sync {2}lag 7$/m,
+  );
+  for (const columns of [80, 60, 40, 26]) {
+    const lines = topScreen(view, { columns, rows: 24 }).split('\n');
+    t.true(lines.every((line) => line.length <= columns));
+    t.regex(lines.join('\n'), /(^| {2})copies 5\/8 in sync( {2}|$)/m, String(columns));
+  }
+});
+
 test('a narrow screen has fewer columns, and whole ones', (t) => {
   const view = viewOf({ atMs: 3000, status: status(1_234_567) }, { atMs: 1000, status: status(0) });
   const lines = topScreen(view, { columns: 80, rows: 24 }).split('\n');

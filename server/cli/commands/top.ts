@@ -17,7 +17,8 @@ const LEAVE = '\x1b[?25h\x1b[?1049l';
 const HOME = '\x1b[H';
 const TO_LINE_END = '\x1b[K';
 const TO_SCREEN_END = '\x1b[J';
-const CTRL_C = '\x03';
+/** What ends it: q, and Ctrl-C, which a raw terminal gives as a byte. */
+const ENDS = Buffer.from('qQ\x03');
 
 async function look(cluster: ClusterConnection): Promise<Look> {
   return { status: await cluster.status(), atMs: Date.now() };
@@ -46,7 +47,8 @@ async function onTerminal(connection: Connection): Promise<void> {
   const { stdin, stdout } = process;
   const stop = (): void => end.abort();
   const key = (pressed: Buffer): void => {
-    if (['q', 'Q', CTRL_C].includes(pressed.toString())) stop();
+    // One read may have several keys.
+    if (pressed.some((byte) => ENDS.includes(byte))) stop();
   };
   if (stdin.isTTY) stdin.setRawMode(true).on('data', key).resume();
   process.on('SIGINT', stop).on('SIGTERM', stop);

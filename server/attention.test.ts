@@ -1,6 +1,8 @@
 import test from 'ava';
 import { attention, underWay } from './attention.js';
 import { statusDocument } from './cli/commands/status.js';
+import { commandNamed } from './cli/command-list.js';
+import { OPTION_NAMES } from './config/options.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';
 
 const member = (
@@ -8,7 +10,7 @@ const member = (
   { node, ...more }: { readonly node?: object } & Partial<Omit<MemberStatus, 'node'>> = {},
 ): MemberStatus =>
   ({
-    ...{ id, state: 'up', role: 'voter', draining: false, ...more },
+    ...{ id, state: 'up', role: 'voter', draining: false, control: [`${id}:7400`], ...more },
     ...(node === undefined ? {} : { node: { group: { diskFull: false }, ...node } }),
   }) as unknown as MemberStatus;
 const shard = (number: number, more: object = {}): ShardStatus =>
@@ -70,10 +72,10 @@ test('servers that do not answer are named, with what to do, and what is lost wi
   const members = [member('s1'), member('s2', { state: 'unreachable' }), member('s3', { state: 'absent' })];
   const shards = [shard(0), shard(1, { owner: 's2', state: 'unreachable' })];
   t.deepEqual(attention(status({ members, shards, leader: undefined })), [
-    'no server leads: 1 of 3 voters answer, and more than half are needed; start the others',
+    'no server leads: 1 of 3 voters answer, and more than half are needed; start the others again, each with its --data-dir',
     's2 does not answer: start it again, with its --data-dir; if its machine is lost, farkv member remove s2',
     's3 has never come: start it, or farkv member remove s3',
-    'shard 1 can be reached at no other server: their values come back with s2, or not',
+    'shard 1 can be reached at no other server: their values come back with s2, or not; farkv replication set --level replicated keeps values at more than one server',
   ]);
 });
 
@@ -126,7 +128,7 @@ test('a full disk and snapshots that fail are told with what to do', (t) => {
   };
   t.deepEqual(attention(status({ members: [member('s1', { node })] })), [
     'the disk of s1 is full, and changes are refused: free space on the file system of its --data-dir; changes go on by themselves within seconds',
-    's1 has no new snapshot of shards 2, 5: ENOSPC, no space left on device. Nothing is lost, but the log grows: look at the disk, and at the log of s1; it is tried again each minute',
+    's1 has no new snapshot of shards 2, 5: ENOSPC, no space left on device. Nothing is lost, but the log grows: look at the disk of its --data-dir, and at the log of s1; it is tried again each minute',
   ]);
 });
 
@@ -149,7 +151,7 @@ test('a server without a lease is named while another leads, and not while it st
   const of = (node: object, leader: string | undefined = 's2'): readonly string[] =>
     attention(status({ leader, members: [member('s1', { node }), member('s2'), member('s3')] }));
   t.deepEqual(of({ leaseHeld: false }), [
-    's1 has no lease from the metadata group, and answers nothing: look at its log, and at the network between it and s2',
+    's1 has no lease from the metadata group, and answers nothing: look at its log, and at the network between it and s2: farkv status --connect s1:7400 shows which servers it reaches',
   ]);
   t.deepEqual(of({ leaseHeld: true }), []);
   t.deepEqual(of({}), [], 'it has not asked for one yet');
@@ -200,7 +202,7 @@ test('a copy that could not be made is told with both servers, one without room 
   ];
   const copies = { trouble: 'degraded', copies: [], notCopied };
   t.deepEqual(attention(status({ shards: [shard(0), shard(1, { copies })] })), [
-    'no copy of shard 1 could be made at s2 of what s1 has: the log of s2 says why; look at the network between the two. It is tried again, later and later',
+    'no copy of shard 1 could be made at s2 of what s1 has: the log of s2 says why; look at the network between the two. farkv status --connect s2:7400 shows whether s1 is reached, farkv doctor what is wrong with RDMA. It is tried again, later and later',
   ]);
 });
 
@@ -228,4 +230,61 @@ test('a disk that is full is named, whatever it has no room for', (t) => {
   t.is(lines.length, 2);
   t.regex(lines[0] ?? '', /^the disk of s1 is full, and it takes no changes of the metadata: free space/);
   t.regex(lines[1] ?? '', /^the disk of s2 is full, and changes are refused: free space/);
+});
+
+/** With every line that can be made: what begins it, and whose status it is of. */
+const WRONG: readonly (readonly [line: string, status: ClusterStatus])[] = (() => {
+  const away = member('s2', { state: 'unreachable' });
+  const of = (node: object): ClusterStatus => status({ members: [member('s1', { node }), member('s2'), member('s3')] });
+  const plane = (more: object): object => ({ dataPlane: { workers: [], shards: [], ...more } });
+  const withCopies = (copies: object, ...members: MemberStatus[]): ClusterStatus =>
+    status({ members: [member('s1'), ...members], shards: [shard(0, { copies: { copies: [], ...copies } })] });
+  const full = { usedBytes: 91, memoryLimitBytes: 100 };
+  return [
+    ['no server leads', status({ leader: undefined, members: [member('s1'), away] })],
+    ['s2 does not answer', status({ members: [member('s1'), away] })],
+    ['s2 has never come', status({ members: [member('s1'), member('s2', { state: 'absent' })] })],
+    ['s1 has not answered its clients', of({ frontStalledMs: 4000 })],
+    ['s1 ran out of file descriptors', of(plane({ descriptorsMissed: 1 }))],
+    ['the certificate of s1', of({ certificateEndsMs: 0 })],
+    ['s1 has no lease', of({ leaseHeld: false })],
+    ['the disk of s1 is full, and changes', of(plane({ workers: [{ log: { diskFull: true } }] }))],
+    ['the disk of s1 is full, and it takes', of({ group: { diskFull: true } })],
+    ['s1 found the write-ahead log', of({ values: { aside: true } })],
+    ['s1 has no new snapshot', of(plane({ shards: [{ shard: 0, usedBytes: 0, snapshotErrno: 5 }] }))],
+    ['s1 uses', status({ members: [member('s1', { memoryBytes: 10, node: plane({ shards: [{ usedBytes: 10 }] }) })] })],
+    ['shard 0 at s1: more than 90 %', status({ shards: [shard(0, full)] })],
+    ['shard 0: every copy is lost', withCopies({ gone: true })],
+    ['shard 0: no server that answers', withCopies({ awaits: ['s2'] }, away)],
+    ['shard 0 can be reached', status({ members: [away], shards: [shard(0, { owner: 's2', state: 'unreachable' })] })],
+    ['shard 0: no changes are taken', withCopies({ trouble: 'too few' })],
+    ['the copy of shard 4', of({ fullCopies: [4] })],
+    ['the copies of shards 4, 5', of({ fullCopies: [4, 5] })],
+    ['no copy of shard 0', withCopies({ notCopied: [{ member: 's2', times: 1 }] }, member('s2'))],
+    [
+      '3 copies of each value',
+      status({ members: [member('s1')], replication: [{ level: 'replicated', replicas: 3 }] }),
+    ],
+  ];
+})();
+
+test('each line names a command with its action, or an option of a server', async (t) => {
+  const options = OPTION_NAMES.map((name) => `--${name}`);
+  for (const [begin, wrong] of WRONG) {
+    const lines = attention(wrong);
+    t.true(
+      lines.some((line) => line.startsWith(begin)),
+      `${begin}: ${lines.join('; ')}`,
+    );
+    for (const line of lines) {
+      const commands = [...line.matchAll(/\bfarkv ([a-z-]+)(?: ([a-z-]+))?/g)];
+      const named = (line.match(/--[a-z-]+/g) ?? []).filter((one) => options.includes(one));
+      t.true(commands.length + named.length > 0, line);
+      for (const [words, name = '', action = ''] of commands) {
+        const command = await commandNamed(name)?.();
+        t.truthy(command, `${words}: ${line}`);
+        if (command?.actions !== undefined) t.true(Object.hasOwn(command.actions, action), `${words}: ${line}`);
+      }
+    }
+  }
 });

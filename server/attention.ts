@@ -10,7 +10,9 @@ const list = (all: readonly (string | number)[]): string => all.join(', ');
 const numbers = (shards: readonly ShardStatus[]): string =>
   `${shards.length === 1 ? 'shard' : 'shards'} ${list(shards.map(({ shard }) => shard))}`;
 
-/** A line each: what is wrong, and what to do. Empty: nobody is needed. */
+/**
+ * A line each: what is wrong, and what to do, with a command or an option of a server. Empty: nobody is needed.
+ */
 export function attention(status: ClusterStatus, wallMs = Date.now()): string[] {
   return [
     ...ofMembers(status),
@@ -111,7 +113,7 @@ function ofMembers({ members, leader }: ClusterStatus): string[] {
   return [
     ...(leader === undefined && lacksMajority(members)
       ? [
-          `no server leads: ${answering(voters)} of ${voters.length} voters answer, and more than half are needed; start the others`,
+          `no server leads: ${answering(voters)} of ${voters.length} voters answer, and more than half are needed; start the others again, each with its --data-dir`,
         ]
       : []),
     ...silent.map(
@@ -123,22 +125,28 @@ function ofMembers({ members, leader }: ClusterStatus): string[] {
       node?.frontStalledMs === undefined
         ? []
         : [
-            `${id} has not answered its clients and operators for ${Math.round(node.frontStalledMs / 1000)} s: look at its machine and its log`,
+            `${id} has not answered its clients and operators for ${Math.round(node.frontStalledMs / 1000)} s: look at its machine and its log; farkv drain ${id} has the others serve its shards meanwhile`,
           ],
     ),
     ...members.flatMap(({ id, node }) =>
       (node?.dataPlane?.descriptorsMissed ?? 0) === 0
         ? []
-        : [`${id} ran out of file descriptors, and changes failed with ERR_NO_MEMORY: ${RAISE_DESCRIPTORS}`],
+        : [
+            `${id} ran out of file descriptors, and changes failed with ERR_NO_MEMORY: ${RAISE_DESCRIPTORS}; farkv shard move gives shards of it to another server meanwhile`,
+          ],
     ),
   ];
 }
 
+/** What a server itself sees of the others. */
+const askedAt = ({ control }: MemberStatus): string => `farkv status --connect ${control[0] ?? 'ADDRESS'}`;
+
 /** While no server leads, that comes first. */
-function ofLease({ id, node }: MemberStatus, leader: string | undefined): string[] {
+function ofLease(member: MemberStatus, leader: string | undefined): string[] {
+  const { id, node } = member;
   if (leader === undefined || node?.leaseHeld !== false || node.stopping === true) return [];
   return [
-    `${id} has no lease from the metadata group, and answers nothing: look at its log, and at the network between it and ${leader}`,
+    `${id} has no lease from the metadata group, and answers nothing: look at its log, and at the network between it and ${leader}: ${askedAt(member)} shows which servers it reaches`,
   ];
 }
 
@@ -181,7 +189,7 @@ function ofDisk({ id, node }: MemberStatus): string[] {
     ...(failed.length === 0
       ? []
       : [
-          `${id} has no new snapshot of shards ${list(failed.map(({ shard }) => shard))}: ${errnoText(failed[0]?.snapshotErrno ?? 0)}. Nothing is lost, but the log grows: look at the disk, and at the log of ${id}; it is tried again each minute`,
+          `${id} has no new snapshot of shards ${list(failed.map(({ shard }) => shard))}: ${errnoText(failed[0]?.snapshotErrno ?? 0)}. Nothing is lost, but the log grows: look at the disk of its --data-dir, and at the log of ${id}; it is tried again each minute`,
         ]),
   ];
 }
@@ -199,7 +207,9 @@ function ofShards({ shards, members }: ClusterStatus): string[] {
     ...ofAwaited(shards, members),
     ...(alone.length === 0
       ? []
-      : [`${numbers(alone)} can be reached at no other server: their values come back with ${list(owners)}, or not`]),
+      : [
+          `${numbers(alone)} can be reached at no other server: their values come back with ${list(owners)}, or not; farkv replication set --level replicated keeps values at more than one server`,
+        ]),
   ];
 }
 
@@ -236,7 +246,7 @@ function ofCopies({ shards, members, replication }: ClusterStatus): string[] {
           `${numbers(few)}: no changes are taken, fewer copies are in sync than --min-in-sync asks for; start the servers that do not answer, or farkv replication set --min-in-sync`,
         ]),
     ...members.flatMap(ofFull),
-    ...shards.flatMap(ofFailed),
+    ...shards.flatMap((shard) => ofFailed(shard, members)),
     ...lacking.map(
       ({ tenant, replicas }) =>
         `${replicas} copies of each value${tenant === undefined ? '' : ` of ${tenant}`} are wanted, and ${keepers === 1 ? 'one server keeps' : `${keepers} servers keep`} values: add servers (farkv server --join), or want fewer copies (farkv replication set --replicas)`,
@@ -245,12 +255,13 @@ function ofCopies({ shards, members, replication }: ClusterStatus): string[] {
 }
 
 /** What lacks memory is told of its server. */
-function ofFailed({ shard, owner, copies }: ShardStatus): string[] {
+function ofFailed({ shard, owner, copies }: ShardStatus, members: readonly MemberStatus[]): string[] {
   const failed = (copies?.notCopied ?? []).filter(({ full }) => full !== true);
   if (failed.length === 0) return [];
   const where = list(failed.map(({ member }) => member));
+  const asked = members.filter(({ id }) => failed.some(({ member }) => member === id)).map(askedAt);
   return [
-    `no copy of shard ${shard} could be made at ${where} of what ${owner ?? 'nobody'} has: the log of ${where} says why; look at the network between the two. It is tried again, later and later`,
+    `no copy of shard ${shard} could be made at ${where} of what ${owner ?? 'nobody'} has: the log of ${where} says why; look at the network between the two. ${list(asked)} shows whether ${owner ?? 'its owner'} is reached, farkv doctor what is wrong with RDMA. It is tried again, later and later`,
   ];
 }
 

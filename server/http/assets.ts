@@ -22,6 +22,7 @@ export function readAssets(): ReadonlyMap<string, Asset> {
     ['/follow.js', script, compiled('follow.js')],
     ['/charts.js', script, compiled('charts.js')],
     ['/picture.js', script, compiled('picture.js')],
+    ['/shard-table.js', script, compiled('shard-table.js')],
     ['/uplot.js', script, dependencyFile('uplot', 'uPlot.iife.min.js')],
     ['/uplot.css', style, dependencyFile('uplot', 'uPlot.min.css')],
   ];

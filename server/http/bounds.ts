@@ -20,8 +20,8 @@ export const REQUEST_MS = 10_000;
 export const PAUSE_MS = 5000;
 /** Pages that are open. */
 export const LISTENERS = 16;
-/** A page that leaves more than this unread is cut off. */
-export const LISTENER_UNREAD = 1 << 20;
+/** A page that leaves what it was sent unread for so long is cut off. Until then nothing more is sent to it. */
+export const UNREAD_MS = 30_000;
 /** An answer of the thread of Raft serves all who ask within this time. */
 export const FRESH_MS = 100;
 /** Without an answer for so long the thread of Raft counts as stuck. */

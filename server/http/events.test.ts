@@ -3,10 +3,9 @@ import { EventEmitter, once } from 'node:events';
 import { EMPTY } from '../../core/metadata/reduce.js';
 import type { Member, Shard } from '../../core/metadata/state.js';
 import type { ClusterStatus } from '../status.js';
-import { LISTENER_UNREAD, LISTENERS } from './bounds.js';
+import { LISTENERS, UNREAD_MS } from './bounds.js';
 import { Events } from './events.js';
 
-const HOUR = 3_600_000;
 const STATUS = {
   ...{ members: [], shards: [], moves: [], moveErrors: [], failovers: [], term: 1, leader: 's1' },
 } as unknown as ClusterStatus;
@@ -115,14 +114,101 @@ test('a page is gone with its connection, also where its answer never began', (t
 });
 
 test('a page that does not read, or whose token was taken away, is cut off', async (t) => {
-  const events = new Events({ hasJoined, look: () => Promise.resolve(STATUS), lookMs: HOUR });
+  let now = 0;
+  const events = new Events({ hasJoined, look: () => Promise.resolve(STATUS), lookMs: 1, nowMs: () => now });
   t.teardown(() => events.close());
   const [slow, over, fine] = [new Stream(), new Stream(), new Stream()];
-  slow.writableLength = LISTENER_UNREAD + 1;
+  slow.writableLength = 1;
   add(events, slow);
   add(events, over, () => 'its token was taken out of token');
   add(events, fine);
   await once(fine, 'written');
-  t.deepEqual([slow.isDestroyed, over.isDestroyed, fine.isDestroyed], [true, true, false]);
+  t.deepEqual([slow.isDestroyed, over.isDestroyed, fine.isDestroyed], [false, true, false]);
+  now = UNREAD_MS;
+  await once(fine, 'written');
+  t.false(slow.isDestroyed);
+  now += 1;
+  await once(fine, 'written');
+  t.deepEqual([slow.isDestroyed, fine.isDestroyed], [true, false]);
+  t.is(slow.text, '', 'and nothing was sent to it meanwhile');
   t.is(events.listeners, 1);
+});
+
+const SHARDS = 4096;
+/** With three copies each. The entries of shard 0 are another number each time. */
+const largest = (entries: number): ClusterStatus => ({
+  ...STATUS,
+  shards: Array.from({ length: SHARDS }, (_, number) => ({
+    ...{ shard: number, owner: `server-${number % 64}`, state: 'serving', entries: number === 0 ? entries : 1_000_000 },
+    copies: {
+      ...{ inSync: 3, wanted: 3, lag: 0 },
+      copies: [0, 1, 2].map((i) => ({ member: `server-${(number + i) % 64}`, state: 'in-sync' })),
+    },
+  })) as unknown as ClusterStatus['shards'],
+});
+const viewsIn = (
+  text: string,
+): { readonly shards: readonly { readonly shard: number; readonly entries: number }[] }[] =>
+  [...text.matchAll(/^event: view\ndata: (.*)$/gm)].map(
+    ([, data = '']) => JSON.parse(data) as ReturnType<typeof viewsIn>[number],
+  );
+
+test('a page gets all 4,096 shards in its first look, and then those that changed', async (t) => {
+  let looks = 0;
+  const events = new Events({ hasJoined, look: () => Promise.resolve(largest(++looks)), lookMs: 1 });
+  t.teardown(() => events.close());
+  const [first, later] = [new Stream(), new Stream()];
+  add(events, first);
+  while (viewsIn(first.text).length < 3) await once(first, 'written');
+  add(events, later);
+  await once(later, 'written');
+  const sizes = (stream: Stream): number[] => viewsIn(stream.text).map(({ shards }) => shards.length);
+  t.deepEqual(sizes(first).slice(0, 3), [SHARDS, 1, 1]);
+  t.deepEqual(sizes(later), [SHARDS]);
+  t.like(viewsIn(first.text)[2]?.shards[0], { shard: 0, entries: 3 });
+});
+
+/** What is written to it stays unread until its test says otherwise. */
+class SlowReader extends Stream {
+  override write(text: string): boolean {
+    this.writableLength += text.length;
+    return super.write(text);
+  }
+}
+
+test('a page that takes a second for each look of 4,096 shards is not cut off, and goes on with the newest', async (t) => {
+  let looks = 0;
+  const all = new EventEmitter();
+  const events = new Events({
+    hasJoined,
+    look: () => {
+      looks += 1;
+      all.emit('look');
+      return Promise.resolve(largest(looks));
+    },
+    lookMs: 1,
+    nowMs: () => looks * 1000,
+  });
+  t.teardown(() => events.close());
+  const slow = new SlowReader();
+  add(events, slow);
+  let most = 0;
+  while (looks < 30) {
+    await once(all, 'look');
+    most = Math.max(most, slow.writableLength);
+    // It reads every third second.
+    if (looks % 3 === 0) slow.writableLength = 0;
+  }
+  t.false(slow.isDestroyed);
+  const views = viewsIn(slow.text);
+  t.true(views.length >= 8 && views.length <= 11, String(views.length));
+  t.is(views[0]?.shards.length, SHARDS);
+  const entries = views.map(({ shards }) => shards[0]?.entries ?? 0);
+  t.deepEqual(
+    entries,
+    [...new Set(entries)].sort((a, b) => a - b),
+    'it misses looks, and gets no old one',
+  );
+  t.true(Number(entries.at(-1)) >= 27);
+  t.true(most > 1 << 19 && most < 2 << 20, `at most one look waits for it, of ${most} B`);
 });

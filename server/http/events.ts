@@ -2,18 +2,23 @@
  * /events: the pages that are open. While there is one, the cluster is looked at once per LOOK_MS, whoever listens; each
  * look goes to all of them as server-sent events:
  *
- *   event: view       the figures (view.ts)
+ *   event: view       the figures (view.ts); of the shards those that changed since the page's last one, all in its first
  *   event: happened   what has happened since the page's last one (happenings.ts)
  *
- * Invariants: at most LISTENERS listen; one that does not read is cut off; one look is under way at a time.
+ * A page that has not read the last look gets a later one. So what waits for a page is one look and its news, however many
+ * shards there are and however slow the page is.
+ *
+ * Invariants: at most LISTENERS listen; one that leaves something unread for UNREAD_MS is cut off; one look is under way at
+ * a time.
  */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { MetadataState } from '../../core/metadata/state.js';
 import type { Identity } from '../control/auth.js';
 import type { ClusterStatus } from '../status.js';
-import { LISTENER_UNREAD, LISTENERS, LOOK_MS } from './bounds.js';
+import { LISTENERS, LOOK_MS, UNREAD_MS } from './bounds.js';
 import { changesOf, Happenings, NewFailovers, turnsOf } from './happenings.js';
+import { ShardNews } from './shard-news.js';
 import { viewOf, type Look } from './view.js';
 
 type Stream = Pick<ServerResponse, 'write' | 'destroy' | 'once' | 'writableLength'>;
@@ -24,6 +29,10 @@ interface Listening {
   readonly identity: Pick<Identity, 'lapsed'>;
   /** The last happening that it was sent. */
   sent: number;
+  /** The last look whose shards it was sent; 0: none. */
+  look: number;
+  /** When it was sent what it has not read; undefined: it has read all. */
+  unreadMs: number | undefined;
 }
 
 export interface EventsOptions {
@@ -40,6 +49,7 @@ export class Events {
   readonly #listening = new Set<Listening>();
   readonly #happenings: Happenings;
   readonly #failovers = new NewFailovers();
+  readonly #shards = new ShardNews();
   /** Undefined until it has joined. */
   #state: MetadataState | undefined;
   #last: Look | undefined;
@@ -63,7 +73,7 @@ export class Events {
     if (this.#state === undefined && !this.#options.hasJoined(state)) return;
     if (this.#state !== undefined) this.#happenings.add(changesOf(this.#state, state));
     this.#state = state;
-    for (const one of this.#listening) this.#tell(one);
+    for (const one of this.#listening) if (this.#mayWrite(one)) this.#tell(one);
   }
 
   /**
@@ -75,7 +85,7 @@ export class Events {
       stream.destroy();
       return;
     }
-    const one: Listening = { stream, identity, sent: 0 };
+    const one: Listening = { stream, identity, sent: 0, look: 0, unreadMs: undefined };
     this.#listening.add(one);
     for (const end of [stream, connection]) end.once('close', () => this.#listening.delete(one));
     this.#tell(one);
@@ -97,15 +107,19 @@ export class Events {
       const now = { atMs: nowMs(), status };
       this.#happenings.add(turnsOf(this.#last?.status, status));
       for (const { atMs, text } of this.#failovers.in(status, now.atMs)) this.#happenings.add([text], atMs);
-      const view = `event: view\ndata: ${JSON.stringify(viewOf(now, this.#last))}\n\n`;
+      const { shards, ...figures } = viewOf(now, this.#last);
       this.#last = now;
+      const number = this.#shards.take(shards);
+      const text = JSON.stringify(figures).slice(1);
       for (const one of this.#listening) {
+        if (!this.#mayWrite(one)) continue;
         this.#tell(one);
-        this.#write(one, view);
+        one.stream.write(`event: view\ndata: {"shards":${this.#shards.since(one.look)},${text}\n\n`);
+        one.look = number;
       }
     } catch {
       // The thread of Raft is busy: the page says for how long it has heard nothing.
-      for (const one of this.#listening) this.#write(one, ': no answer\n\n');
+      for (const one of this.#listening) if (this.#mayWrite(one)) one.stream.write(': no answer\n\n');
     }
     this.#isLooking = false;
     if (this.#listening.size > 0) this.#timer = setTimeout(() => void this.#look(), lookMs);
@@ -116,16 +130,21 @@ export class Events {
     const news = this.#happenings.after(one.sent);
     if (news.length === 0) return;
     one.sent = news.at(-1)?.number ?? one.sent;
-    this.#write(one, `event: happened\ndata: ${JSON.stringify(news)}\n\n`);
+    one.stream.write(`event: happened\ndata: ${JSON.stringify(news)}\n\n`);
   }
 
-  #write(one: Listening, text: string): void {
+  /** Whether it has read all that it was sent. Cuts it off when it must not be sent any more. */
+  #mayWrite(one: Listening): boolean {
     const { nowMs = () => Date.now() } = this.#options;
+    const hasRead = one.stream.writableLength === 0;
+    one.unreadMs = hasRead ? undefined : (one.unreadMs ?? nowMs());
+    const isStuck = one.unreadMs !== undefined && nowMs() - one.unreadMs > UNREAD_MS;
     const hasLapsed = one.identity.lapsed?.(nowMs()) !== undefined;
     // mutation: http/outlives-token
-    if (hasLapsed || one.stream.writableLength > LISTENER_UNREAD) {
-      this.#listening.delete(one);
-      one.stream.destroy();
-    } else one.stream.write(text);
+    const isOver = hasLapsed || isStuck;
+    if (!isOver) return hasRead;
+    this.#listening.delete(one);
+    one.stream.destroy();
+    return false;
   }
 }

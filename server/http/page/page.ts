@@ -7,7 +7,8 @@ import type { Rates, ServerView, ShardView, View } from '../view.js';
 import { Chart } from './charts.js';
 import { byId, bytes, count, element, fillList, fillTable, micros, span, type Cell } from './elements.js';
 import { follow } from './follow.js';
-import { showPicture } from './picture.js';
+import { Picture } from './picture.js';
+import { isFine, ShardTable } from './shard-table.js';
 
 const HAPPENED = 100;
 const SILENT_MS = 4000;
@@ -19,6 +20,8 @@ const operations = new Chart('operations', [
 const reads = new Chart('reads', ['READs per GET']);
 const latency = new Chart('latency', ['put p50', 'put p99', 'get p99', 'sync p99'], true);
 const memory = new Chart('memory', ['used', 'registered']);
+const picture = new Picture();
+const table = new ShardTable('shards');
 
 const number = (text: string, kind?: Cell['kind']): Cell => ({ text, kind: kind ?? 'number' });
 const numbers = (titles: readonly string[]): Cell[] => titles.map((text) => number(text));
@@ -96,44 +99,12 @@ function showServers(servers: readonly ServerView[]): void {
   fillTable('servers', titles, servers.map(serverRow));
 }
 
-function copiesText({ copies, owner, inSync, wanted }: ShardView): string {
-  const others = copies.filter(({ member }) => member !== owner);
-  const places = others.map(({ member, state }) => (state === 'in-sync' ? member : `${member} (${state})`));
-  return [`${inSync}/${wanted}`, ...places].join(' ');
-}
-
-function shardRow(shard: ShardView): Cell[] {
-  return [
-    number(String(shard.shard)),
-    { text: shard.tenant || '-', kind: 'dim' },
-    { text: shard.owner || 'none', ...(shard.owner === '' ? { kind: 'bad' } : {}) },
-    { text: shard.state, kind: shard.state === 'serving' ? 'good' : shard.state === 'closed' ? 'warn' : 'bad' },
-    { text: copiesText(shard), ...(shard.inSync < shard.wanted ? { kind: 'warn' } : {}) },
-    { text: shard.trouble, kind: shard.trouble === 'degraded' ? 'warn' : 'bad' },
-    number(String(shard.lag)),
-    number(count(shard.entries)),
-    number(bytes(shard.memoryBytes)),
-  ];
-}
-
-function showShards(shards: readonly ShardView[]): void {
-  const titles = [
-    number('shard'),
-    ...['tenant', 'owner', 'state', 'copies', 'trouble'].map((text) => ({ text })),
-    ...numbers(['lag', 'entries', 'memory']),
-  ];
-  // What needs a look comes first.
-  const isFine = ({ state, trouble }: ShardView): boolean => state === 'serving' && trouble === '';
-  const sorted = [...shards].sort((a, b) => Number(isFine(a)) - Number(isFine(b)) || a.shard - b.shard);
-  fillTable('shards', titles, sorted.map(shardRow));
-  byId('legend').textContent = `${shards.filter(isFine).length} of ${shards.length} as they should be`;
-}
-
 function show(view: View): void {
   showFacts(view);
-  showPicture(view);
+  picture.show(view);
   showServers(view.servers);
-  showShards(view.shards);
+  table.show(view.shards);
+  byId('legend').textContent = `${view.shards.filter(isFine).length} of ${view.shards.length} as they should be`;
   const uses = Object.entries(view.memory).filter(([, n]) => n > 0);
   const pages = Object.entries(view.pages).filter(([, n]) => n > 0);
   fillTable(
@@ -173,17 +144,22 @@ function tell(news: readonly Happening[]): void {
   while (list.children.length > HAPPENED) list.lastElementChild?.remove();
 }
 
+/** By number: a look has those that changed since the one before. */
+const shards = new Map<number, ShardView>();
 let heardMs = performance.now();
 follow(() => {
   const events = new EventSource('/events');
   events.addEventListener('view', ({ data }: MessageEvent<string>) => {
     heardMs = performance.now();
-    show(JSON.parse(data) as View);
+    const view = JSON.parse(data) as View;
+    for (const shard of view.shards) shards.set(shard.shard, shard);
+    show({ ...view, shards: [...shards.values()] });
   });
   events.addEventListener('happened', ({ data }: MessageEvent<string>) => tell(JSON.parse(data) as Happening[]));
-  // A server that has started again counts from 1.
+  // A server that has started again counts from 1; and a stream begins with all shards.
   events.addEventListener('error', () => {
     newest = 0;
+    shards.clear();
     byId('happened').replaceChildren();
   });
   return events;

@@ -1,7 +1,8 @@
 /// <reference lib="dom" />
 /**
  * The cluster as a picture: a box for each server, with its memory, and in it a square for each shard that it has a
- * replica of. What a square means is in its name too, for those who do not see it.
+ * replica of. What a square means is in its name too, for those who do not see it. A box, and its squares, stay until what
+ * they show changes: there may be thousands.
  */
 import type { ServerView, ShardView, View } from '../view.js';
 import { bytes, byId, element } from './elements.js';
@@ -16,12 +17,20 @@ interface Held {
   readonly as: Square;
 }
 
-function heldBy(id: string, shards: readonly ShardView[]): Held[] {
-  return shards.flatMap((shard): Held[] => {
-    if (shard.owner === id) return [{ shard, as: shard.state === 'serving' ? 'primary' : 'closed' }];
-    const replica = shard.copies.find(({ member }) => member === id);
-    return replica === undefined ? [] : [{ shard, as: replica.state === 'in-sync' ? 'backup' : 'joining' }];
-  });
+/** By server. */
+function heldBy(shards: readonly ShardView[]): ReadonlyMap<string, Held[]> {
+  const held = new Map<string, Held[]>();
+  const add = (id: string, shard: ShardView, as: Square): void => {
+    const of = held.get(id);
+    if (of === undefined) held.set(id, [{ shard, as }]);
+    else of.push({ shard, as });
+  };
+  for (const shard of shards) {
+    if (shard.owner !== '') add(shard.owner, shard, shard.state === 'serving' ? 'primary' : 'closed');
+    for (const { member, state } of shard.copies)
+      if (member !== shard.owner) add(member, shard, state === 'in-sync' ? 'backup' : 'joining');
+  }
+  return held;
 }
 
 const WORDS: Readonly<Record<Square, string>> = {
@@ -31,8 +40,12 @@ const WORDS: Readonly<Record<Square, string>> = {
   closed: 'owned here and not served',
 };
 
-function square({ shard, as }: Held): HTMLElement {
-  const name = `shard ${shard.shard}: ${WORDS[as]}${shard.trouble === '' ? '' : `, ${shard.trouble}`}`;
+const nameOf = ({ shard, as }: Held): string =>
+  `shard ${shard.shard}: ${WORDS[as]}${shard.trouble === '' ? '' : `, ${shard.trouble}`}`;
+
+function square(held: Held): HTMLElement {
+  const { shard, as } = held;
+  const name = nameOf(held);
   const made = element('li', '', shard.trouble === '' ? as : `${as} trouble`);
   made.title = name;
   made.setAttribute('aria-label', name);
@@ -50,35 +63,80 @@ function memoryOf({ usedBytes, memoryBytes, limitBytes }: ServerView): HTMLEleme
   return made;
 }
 
-function box(server: ServerView, shards: readonly ShardView[], zone: string): HTMLElement {
-  const made = element('article', '', server.state === 'up' ? '' : 'gone');
-  const held = heldBy(server.id, shards);
-  const counts = (['primary', 'backup'] as const).map((as) => held.filter((one) => one.as === as).length);
+/** An element and the text that it was made of. */
+interface Made {
+  readonly from: string;
+  readonly element: HTMLElement;
+}
+
+/** The same one as before where it would be made of the same. */
+const madeOf = (before: Made | undefined, from: string, make: () => HTMLElement): Made =>
+  before?.from === from ? before : { from, element: make() };
+
+interface Box {
+  readonly box: Made;
+  readonly squares: Made;
+}
+
+function squaresOf(held: readonly Held[]): HTMLElement {
   const squares = element('ul');
   squares.append(...held.slice(0, SQUARES).map(square));
   if (held.length > SQUARES) squares.append(element('li', `and ${held.length - SQUARES} more`, 'more'));
-  const words = server.state === 'up' ? (server.leader ? 'leader' : server.role) : server.state;
-  made.append(
-    element('h3', server.id),
-    element('span', server.witness ? `${words}, witness` : words, server.state === 'up' ? 'dim' : 'bad'),
-    ...(zone === '' ? [] : [element('span', `zone ${zone}`, 'dim')]),
-    element('span', `${counts[0] ?? 0} served, ${counts[1] ?? 0} copies`, 'dim'),
-    memoryOf(server),
-    squares,
-  );
-  return made;
+  return squares;
 }
 
-/** Boxes of one zone stand together. */
-export function showPicture({ servers, shards }: Pick<View, 'servers' | 'shards'>): void {
-  const zones = new Map<string, ServerView[]>();
-  for (const server of servers) zones.set(server.zone, [...(zones.get(server.zone) ?? []), server]);
-  // Each server may be in a zone of its own.
-  const alone = zones.size > 1 && zones.size === servers.length;
-  const named = zones.size > 1 && zones.size < servers.length;
-  const boxes = [...zones].flatMap(([zone, of]) => [
-    ...(named ? [element('h3', `zone ${zone}`, 'zone')] : []),
-    ...of.map((server) => box(server, shards, alone ? zone : '')),
-  ]);
-  byId('picture').replaceChildren(...boxes);
+function boxOf(server: ServerView, held: readonly Held[], zone: string, before: Box | undefined): Box {
+  const from = [...held.slice(0, SQUARES).map(nameOf), held.length].join();
+  const squares = madeOf(before?.squares, from, () => squaresOf(held));
+  const served = held.filter(({ as }) => as === 'primary').length;
+  const copies = held.filter(({ as }) => as === 'backup').length;
+  const isUp = server.state === 'up';
+  const words = isUp ? (server.leader ? 'leader' : server.role) : server.state;
+  const role = server.witness ? `${words}, witness` : words;
+  const { usedBytes, memoryBytes, limitBytes } = server;
+  const box = madeOf(
+    before?.squares === squares ? before.box : undefined,
+    [role, zone, served, copies, usedBytes, memoryBytes, limitBytes].join(),
+    () => {
+      const made = element('article', '', isUp ? '' : 'gone');
+      made.append(
+        element('h3', server.id),
+        element('span', role, isUp ? 'dim' : 'bad'),
+        ...(zone === '' ? [] : [element('span', `zone ${zone}`, 'dim')]),
+        element('span', `${served} served, ${copies} ${copies === 1 ? 'copy' : 'copies'}`, 'dim'),
+        memoryOf(server),
+        squares.element,
+      );
+      return made;
+    },
+  );
+  return { box, squares };
+}
+
+export class Picture {
+  /** By server. */
+  #boxes: ReadonlyMap<string, Box> = new Map();
+
+  /** Boxes of one zone stand together. */
+  show({ servers, shards }: Pick<View, 'servers' | 'shards'>): void {
+    const zones = new Map<string, ServerView[]>();
+    for (const server of servers) zones.set(server.zone, [...(zones.get(server.zone) ?? []), server]);
+    // Each server may be in a zone of its own.
+    const alone = zones.size > 1 && zones.size === servers.length;
+    const named = zones.size > 1 && zones.size < servers.length;
+    const held = heldBy(shards);
+    this.#boxes = new Map(
+      servers.map((server) => [
+        server.id,
+        boxOf(server, held.get(server.id) ?? [], alone ? server.zone : '', this.#boxes.get(server.id)),
+      ]),
+    );
+    const shown = [...zones].flatMap(([zone, of]) => [
+      ...(named ? [element('h3', `zone ${zone}`, 'zone')] : []),
+      ...of.flatMap(({ id }) => this.#boxes.get(id)?.box.element ?? []),
+    ]);
+    const picture = byId('picture');
+    const isSame = shown.length === picture.children.length && shown.every((one, i) => picture.children[i] === one);
+    if (!isSame) picture.replaceChildren(...shown);
+  }
 }

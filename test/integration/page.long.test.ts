@@ -1,35 +1,29 @@
 /// <reference lib="dom" />
 /**
- * The page in a real browser, which has to be installed: apt-get install chromium. With FARKV_PICTURE=FILE the page under
- * load is written there as it looks at the end: that is how docs/monitoring.png is made.
+ * The page in a real browser. With FARKV_PICTURE=FOLDER pictures of the page under load, as it looks at the end, are
+ * written there: that is how docs/monitoring*.png are made.
  */
 import test, { type ExecutionContext } from 'ava';
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as rest } from 'node:timers/promises';
-import { chromium, type Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import type { BufferValue, Client } from '../../client/index.js';
+import { visit } from '../support/browser.js';
 import { Cluster } from '../support/cluster.js';
 import { ask } from '../support/http.js';
 import { patient } from '../support/sdk-clients.js';
-
-const ARGS = [
-  '--headless',
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
-const MINUTES = 240_000;
+import { smallPng } from '../support/small-png.js';
 
 const KEYS = 500;
-/** Of the picture in the documents: what there is to see of a cluster under load takes a while. */
-const PICTURE = { width: 1280, height: 1140, afterMs: 25_000 } as const;
+/** Of the pictures in the documents: what there is to see of a cluster under load takes a while. */
+const PICTURED_AFTER_MS = 25_000;
+const DESK = { width: 1280, height: 1140 } as const;
+const PICTURES = [
+  { name: 'monitoring', colorScheme: 'light', size: DESK, fullPage: true },
+  { name: 'monitoring-dark', colorScheme: 'dark', size: DESK, fullPage: true },
+  { name: 'monitoring-telephone', colorScheme: 'light', size: { width: 360, height: 740 }, fullPage: false },
+] as const;
 
 /** Reads and changes values until it is told to stop, with rests: servers and browser need the processors as well. */
 class Load {
@@ -56,40 +50,6 @@ class Load {
   }
 }
 
-interface Visit {
-  readonly page: Page;
-  /** What went wrong in the browser. */
-  readonly wrong: readonly string[];
-  /** Hosts that it asked. */
-  readonly hosts: ReadonlySet<string>;
-}
-
-async function visit(t: ExecutionContext, at: string, password?: string): Promise<Visit> {
-  if (spawnSync('chromium', ['--version']).error !== undefined)
-    throw new Error('chromium is missing: apt-get install chromium');
-  const directory = mkdtempSync(join(tmpdir(), 'farkv-browser-'));
-  const context = await chromium.launchPersistentContext(directory, {
-    executablePath: '/usr/bin/chromium',
-    args: ARGS,
-    ...(password === undefined ? {} : { httpCredentials: { username: 'operator', password } }),
-  });
-  t.teardown(async () => {
-    await context.close();
-    rmSync(directory, { recursive: true, force: true });
-  });
-  const page = await context.newPage();
-  page.setDefaultTimeout(MINUTES);
-  const wrong: string[] = [];
-  const hosts = new Set<string>();
-  page.on('pageerror', (error) => wrong.push(error.message));
-  page.on('console', (line) => {
-    if (line.type() === 'error') wrong.push(line.text());
-  });
-  page.on('request', (request) => hosts.add(new URL(request.url()).host));
-  await page.goto(`http://${at}/`);
-  return { page, wrong, hosts };
-}
-
 /** On a telephone nothing is wider than the screen, in light and in dark; and by keyboard all that scrolls is reached. */
 async function readable(t: ExecutionContext, page: Page): Promise<void> {
   const size = page.viewportSize();
@@ -110,30 +70,40 @@ async function readable(t: ExecutionContext, page: Page): Promise<void> {
   await page.setViewportSize(size ?? { width: 1280, height: 720 });
 }
 
+/** The table of servers is made anew with each look. */
+async function nextLook(page: Page): Promise<void> {
+  await page.evaluate(async () => {
+    const servers = document.getElementById('servers');
+    if (servers === null) throw new Error('there is no table of servers');
+    await new Promise((resolve) => new MutationObserver(resolve).observe(servers, { childList: true }));
+  });
+}
+
 /** What stays needed can be selected, and is read aloud once: the line stays the same through two looks. */
 async function unchanged(t: ExecutionContext, page: Page): Promise<void> {
   const line = page.locator('#attention li', { hasText: 's3 does not answer' });
   await line.evaluate((item) => item.setAttribute('data-kept', ''));
-  for (let looks = 0; looks < 2; looks++)
-    await page.evaluate(async () => {
-      const servers = document.getElementById('servers');
-      if (servers === null) throw new Error('there is no table of servers');
-      await new Promise((resolve) => new MutationObserver(resolve).observe(servers, { childList: true }));
-    });
+  for (let looks = 0; looks < 2; looks++) await nextLook(page);
   t.is(await page.locator('#attention li[data-kept]').count(), 1);
 }
 
-async function picture(page: Page): Promise<void> {
-  const path = process.env.FARKV_PICTURE;
-  if (path === undefined) return;
-  await page.emulateMedia({ colorScheme: 'light' });
-  await page.setViewportSize(PICTURE);
-  await rest(PICTURE.afterMs);
-  await page.evaluate(() => {
-    if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
-    window.scrollTo(0, 0);
-  });
-  await page.screenshot({ path, fullPage: true });
+async function pictures(page: Page): Promise<void> {
+  const folder = process.env.FARKV_PICTURE;
+  if (folder === undefined) return;
+  await rest(PICTURED_AFTER_MS);
+  const taken: Buffer[] = [];
+  for (const { colorScheme, size, fullPage } of PICTURES) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize(size);
+    await page.evaluate(() => {
+      if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+      window.scrollTo(0, 0);
+    });
+    await nextLook(page);
+    taken.push(await page.screenshot({ fullPage }));
+  }
+  // Packing them holds up the load.
+  for (const [i, png] of taken.entries()) writeFileSync(join(folder, `${PICTURES[i]?.name ?? i}.png`), smallPng(png));
 }
 
 test.serial('the page shows a cluster under load, and says that a server was killed', async (t) => {
@@ -172,7 +142,7 @@ test.serial('the page shows a cluster under load, and says that a server was kil
     .first()
     .waitFor();
   await unchanged(t, page);
-  await picture(page);
+  await pictures(page);
   await load.stop(t);
   t.deepEqual(wrong, []);
   t.deepEqual([...hosts], [at], 'nothing comes from another host');

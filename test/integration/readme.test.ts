@@ -1,7 +1,9 @@
 import test from 'ava';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { Cluster } from '../support/cluster.js';
@@ -35,10 +37,21 @@ test('the programs in the README, of the adapters and of the recipes run as they
   }
 });
 
-/** A minimal system has no curl. */
-const withCurl = spawnSync('curl', ['--version']).error === undefined ? test : test.skip;
+/** A minimal system has no curl: this does the same with those options that the README has. */
+const STAND_IN = `#!${process.execPath}
+const url = process.argv.slice(2).find((one) => !one.startsWith('-'));
+process.stdout.on('error', () => process.exit(23));
+require('node:http').get('http://' + url, (response) => {
+  if (response.statusCode >= 400) process.exit(22);
+  response.pipe(process.stdout);
+}).on('error', () => process.exit(7));
+`;
+const hasCurl = spawnSync('curl', ['--version']).error === undefined;
 
-withCurl("the README's curl lines read each endpoint of a server", async (t) => {
+test("the README's curl lines read each endpoint of a server", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'farkv-curl-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, 'curl'), STAND_IN, { mode: 0o755 });
   const cluster = await Cluster.start(t, { servers: 1, args: ['--http-listen', '127.0.0.1:0'] });
   const lines = Array.from(README.matchAll(/^```sh\n(.*?)^```$/gms), ([, block]) => block ?? '')
     .join('')
@@ -46,15 +59,23 @@ withCurl("the README's curl lines read each endpoint of a server", async (t) => 
     .filter((line) => line.includes('curl '));
   t.true(lines.length > 0);
   const script = lines.join('\n').replaceAll('127.0.0.1:9100', cluster.server(0).readyLine?.http[0] ?? '');
-  const child = spawn('sh', ['-ec', script], { stdio: ['ignore', 'pipe', 'pipe'] });
-  const [stdout, stderr, [code]] = (await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'close'),
-  ])) as unknown as [string, string, [number]];
-  t.is(code, 0, stderr);
-  t.regex(stdout, /^ok\nready\nleader\n# HELP farkv_/);
-  t.regex(stdout, /^farkv_raft_has_leader 1$/m);
+  const paths = [`${folder}:${process.env.PATH ?? ''}`, ...(hasCurl ? [process.env.PATH] : [])];
+  for (const PATH of paths) {
+    const child = spawn('sh', ['-ec', script], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, PATH } });
+    const [stdout, stderr, [code]] = (await Promise.all([
+      text(child.stdout),
+      text(child.stderr),
+      once(child, 'close'),
+    ])) as unknown as [string, string, [number]];
+    t.is(code, 0, stderr);
+    t.regex(
+      stdout,
+      /^<!doctype html>.*<\/html>\nok\nready\nleader\n# HELP farkv_/s,
+      'the page, and what probes ask for',
+    );
+    t.regex(stdout, /^farkv_raft_has_leader 1$/m);
+    t.regex(stdout, /^event: (view|happened)\ndata: [[{].*[\]}]$/m);
+  }
 });
 
 test('the README names every package that is installed with farkv, and every command', (t) => {

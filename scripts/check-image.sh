@@ -68,7 +68,7 @@ say 'so did one with secrets that it made itself, which has its values after a r
 
 command -v buildah > /dev/null || { echo 'left out: the image (apt-get install buildah)'; exit; }
 umount "$root/proc"
-for mounted in shm null zero urandom random; do umount "$root/dev/$mounted"; done
+for mounted in pts shm null zero urandom random; do umount "$root/dev/$mounted"; done
 mkdir "$top/context"
 rm -rf "$root/secrets" "$root"/var/lib/farkv/*
 mv "$root/var/lib/farkv" "$top/context/data"

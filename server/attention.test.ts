@@ -75,7 +75,7 @@ test('servers that do not answer are named, with what to do, and what is lost wi
     'no server leads: 1 of 3 voters answer, and more than half are needed; start the others again, each with its --data-dir',
     's2 does not answer: start it again, with its --data-dir; if its machine is lost, farkv member remove s2',
     's3 has never come: start it, or farkv member remove s3',
-    'shard 1 can be reached at no other server: their values come back with s2, or not; farkv replication set --level replicated keeps values at more than one server',
+    'shard 1 can be reached at no other server: their values come back with s2, started again with its --data-dir, or not',
   ]);
 });
 

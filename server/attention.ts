@@ -125,14 +125,14 @@ function ofMembers({ members, leader }: ClusterStatus): string[] {
       node?.frontStalledMs === undefined
         ? []
         : [
-            `${id} has not answered its clients and operators for ${Math.round(node.frontStalledMs / 1000)} s: look at its machine and its log; farkv drain ${id} has the others serve its shards meanwhile`,
+            `${id} has not answered its clients and operators for ${Math.round(node.frontStalledMs / 1000)} s: look at its machine and its log; farkv status --connect at another server shows whether its shards are served all the same`,
           ],
     ),
     ...members.flatMap(({ id, node }) =>
       (node?.dataPlane?.descriptorsMissed ?? 0) === 0
         ? []
         : [
-            `${id} ran out of file descriptors, and changes failed with ERR_NO_MEMORY: ${RAISE_DESCRIPTORS}; farkv shard move gives shards of it to another server meanwhile`,
+            `${id} ran out of file descriptors, and changes failed with ERR_NO_MEMORY: ${RAISE_DESCRIPTORS}; where others keep values too, farkv shard move gives them shards of it meanwhile`,
           ],
     ),
   ];
@@ -208,7 +208,7 @@ function ofShards({ shards, members }: ClusterStatus): string[] {
     ...(alone.length === 0
       ? []
       : [
-          `${numbers(alone)} can be reached at no other server: their values come back with ${list(owners)}, or not; farkv replication set --level replicated keeps values at more than one server`,
+          `${numbers(alone)} can be reached at no other server: their values come back with ${list(owners)}, started again with its --data-dir, or not`,
         ]),
   ];
 }

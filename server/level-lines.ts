@@ -8,7 +8,7 @@ import { levelLines, levelPassedOver } from './status-copies.js';
 export function reportLevels(
   state: MetadataState,
   asked: Policy['level'] | undefined,
-  joined: boolean,
+  mayDiffer: boolean,
   log: Log,
 ): void {
   for (const [i, text] of levelLines(state).entries()) {
@@ -16,6 +16,6 @@ export function reportLevels(
     const tenant = i === 0 ? '' : (state.tenants[i - 1]?.name ?? '');
     log.info(text, { event: 'replication-level', tenant, replicationLevel: level, replicas });
   }
-  const passedOver = levelPassedOver(state, asked, joined);
+  const passedOver = levelPassedOver(state, asked, mayDiffer);
   if (passedOver !== undefined && asked !== undefined) log.warn(passedOver, { event: 'level-passed-over', asked });
 }

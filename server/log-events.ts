@@ -28,6 +28,7 @@ export const LOG_EVENTS = [
   'omitted',
   // A server's start and end.
   'listening',
+  'data-listening',
   'cluster-awaited',
   'join-retried',
   'joined',

@@ -213,7 +213,7 @@ export class FarkvNode {
     directory.setClusterId(state.clusterId);
     checkTenants(this.#settings.tenants, state.tenants);
     if (!votesOnly) checkSize(this.#settings, state, this.#native.constants.memoryMin, this.#log);
-    reportLevels(state, this.#settings.levelAsked, directory.joined, this.#log);
+    reportLevels(state, this.#settings.levelAsked, votesOnly || directory.joined, this.#log);
     const fabric = votesOnly ? [] : await this.#listen(group, directory, transports);
     const lease = this.#leaseHolder(group);
     const regions = votesOnly ? undefined : this.#shardDriver(group, directory, lockedNs, lease);
@@ -281,7 +281,7 @@ export class FarkvNode {
       joinTokens: !isOpen(this.#settings.access),
       mayGuess: () => joinGuesses.take(performance.now()),
       stays: () => this.#stopping === undefined,
-      parts: () => ({ lease: this.#lease, values: this.#values, regions: this.#regions }),
+      parts: () => ({ lease: this.#lease, values: this.#values, regions: this.#regions, dataPlane: this.#dataPlane }),
       own: async () => ({
         version: PACKAGE_VERSION,
         processId: process.pid,

@@ -105,7 +105,7 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
   if (few !== undefined) log.warn(few.text, { event: 'descriptors-few', limit: few.limit, needed: few.needed });
   watchDescriptors(plane, log);
   const data = bound.map((b) => `${b.provider} ${b.address}`);
-  log.info(`data on ${data.join(', ')}`, { event: 'listening', data: data.join() });
+  log.info(`data on ${data.join(', ')}`, { event: 'data-listening', data: data.join() });
   return {
     plane,
     found,

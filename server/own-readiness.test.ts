@@ -1,6 +1,7 @@
 import test from 'ava';
 import { EMPTY } from '../core/metadata/reduce.js';
 import type { Copy, CopySet, Member, MetadataState, Policy, Server, Shard } from '../core/metadata/state.js';
+import { unansweredMs } from './answer-watch.js';
 import { ownReadiness, type OwnReadiness, type ReadinessAbout, type ReadinessParts } from './own-readiness.js';
 import { clusterStatus } from './status.js';
 
@@ -43,7 +44,9 @@ const STATE: MetadataState = {
   policies: [policy('replicated', 3), policy('cache', 1)],
   copySets: [copySet('s1', 's2'), copySet('s2', 's1'), copySet('s1'), copySet('s2')],
 };
-const PARTS: ReadinessParts = { lease: { held: true }, values: undefined, regions: { serving: [0, 2] } };
+const PARTS: ReadinessParts = {
+  ...{ lease: { held: true }, values: undefined, regions: { serving: [0, 2] }, dataPlane: undefined },
+};
 const ABOUT: ReadinessAbout = { id: 's1', ids: ['s1', 's2', 's3'], leader: 's2', stopping: false };
 const of = (
   state: Partial<MetadataState> = {},
@@ -54,8 +57,14 @@ const of = (
 test('a server in order lacks nothing: a witness keeps no copies, and a cache has one', (t) => {
   t.deepEqual(of(), {
     ...{ role: 'follower', hasLeader: true, stopping: false, leaseHeld: true },
-    ...{ waiting: [], lacking: [] },
+    ...{ waiting: [], lacking: [], dataPlaneSilentMs: 0 },
   });
+});
+
+test('a data plane that does not answer is told', (t) => {
+  const dataPlane = { stats: () => new Promise(() => undefined) };
+  t.is(unansweredMs(dataPlane, performance.now() - 3000), 0);
+  t.true(of({}, { dataPlane }).dataPlaneSilentMs >= 3000);
 });
 
 test('the role in the metadata group is named', (t) => {

@@ -1,13 +1,14 @@
 /**
  * What a server's own probes need to know (/readyz, /role): its role, its lease, and which shards are not as they should
  * be. Anybody may ask for these without a token, so they are made of the metadata and of what the thread of Raft has at
- * hand: one pass over the shards, no question to the data plane, no look at the disk, and no figures per shard. Not for:
+ * hand: one pass over the shards, no look at the disk, no figures per shard, and seldom a question to the data plane. Not for:
  * /metrics, which has the whole status and wants a token (status.ts).
  */
 import { inSync, policyOf } from '../core/metadata/copy-sets.js';
 import { isWitness } from '../core/metadata/placement.js';
 import type { MetadataState } from '../core/metadata/state.js';
 import { tenantRanges } from '../core/metadata/tenants.js';
+import { unansweredMs } from './answer-watch.js';
 
 export interface OwnReadiness {
   /** In the metadata group. starting: it is no server of the cluster yet. candidate: it has a vote, and nobody leads. */
@@ -17,6 +18,8 @@ export interface OwnReadiness {
   /** While a start reads its values from the disk. */
   readonly recovering?: { readonly bytes: number; readonly all: number };
   readonly leaseHeld: boolean;
+  /** For so long a thread of the data plane has not answered. */
+  readonly dataPlaneSilentMs: number;
   /** Shards that it owns and does not serve. */
   readonly waiting: readonly number[];
   /** Shards of the cluster with fewer copies in sync than they are to have, or than there are servers for. */
@@ -28,6 +31,7 @@ export interface ReadinessParts {
   readonly lease: { readonly held: boolean } | undefined;
   readonly values: { readonly watch: { readonly recovering: OwnReadiness['recovering'] | undefined } } | undefined;
   readonly regions: { readonly serving: readonly number[] } | undefined;
+  readonly dataPlane: { stats(): Promise<unknown> } | undefined;
 }
 
 export interface ReadinessAbout {
@@ -41,7 +45,7 @@ export interface ReadinessAbout {
 
 export function ownReadiness(
   state: MetadataState,
-  { lease, values, regions }: ReadinessParts,
+  { lease, values, regions, dataPlane }: ReadinessParts,
   { id, ids, leader, stopping }: ReadinessAbout,
 ): OwnReadiness {
   const announced = state.servers.filter(({ raftId }) => raftId === 0).map((server) => server.id);
@@ -63,6 +67,7 @@ export function ownReadiness(
     stopping,
     ...(recovering === undefined ? {} : { recovering }),
     leaseHeld: lease?.held === true,
+    dataPlaneSilentMs: dataPlane === undefined ? 0 : Math.round(unansweredMs(dataPlane)),
     waiting: state.shards.filter(({ shard, owner }) => owner === id && !serving.has(shard)).map(({ shard }) => shard),
     lacking: lacking(state, keepers(state, all, id)),
   };

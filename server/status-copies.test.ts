@@ -201,7 +201,8 @@ test('a server that is to be durable, in a cluster that it made without disks, i
   const none = new MetadataLog().do(bootstrapOf(1, ['s1'])).state;
   t.throws(() => levelPassedOver(none, 'durable', false), {
     code: 'ERR_CONFIG',
-    message: /^--level durable: this cluster has level cache, and .* farkv restore .*leave the option out$/,
+    message:
+      /^--level durable: this cluster has level cache, and .* farkv restore .*give --level what the cluster has, or leave it out$/,
   });
 });
 

@@ -88,13 +88,14 @@ export function levelLines(state: MetadataState): string[] {
 
 /**
  * Why `--level` is passed over, where it was given: it says how a new cluster keeps values, and this one has other levels.
- * Throws ERR_CONFIG for a server that made the cluster with others (`joined`: it did not) and is to be durable now: what
- * it keeps would be lost with it, and whoever wrote `durable` does not look for that in a log.
+ * Throws ERR_CONFIG for a server that is to be durable now, of a cluster that it made without disks: what it keeps would
+ * be lost with it, and whoever wrote `durable` does not look for that in a log. `mayDiffer`: it keeps nothing, or came
+ * to a cluster that there was.
  */
 export function levelPassedOver(
   state: MetadataState,
   asked: Policy['level'] | undefined,
-  joined: boolean,
+  mayDiffer: boolean,
 ): string | undefined {
   const levels = new Set(tenantRanges(state).map((_, i) => (state.policies?.[i] ?? CACHE).level));
   if (asked === undefined || levels.has(asked)) return undefined;
@@ -102,10 +103,10 @@ export function levelPassedOver(
   const found = `this cluster has level ${[...levels].join(' and ')}`;
   const never =
     'durable it is from the beginning or never: farkv backup keeps the values, and farkv restore writes them to a new cluster';
-  if (asked === 'durable' && !joined)
+  if (asked === 'durable' && !mayDiffer)
     throw new FarkvError(
       'ERR_CONFIG',
-      `--level durable: ${found}, and ${never}. To start this server as it is, leave the option out`,
+      `--level durable: ${found}, and ${never}. To start this server as it is, give --level what the cluster has, or leave it out`,
     );
   const help = asked === 'durable' || first === 'durable' ? never : `farkv replication set --level ${asked} changes it`;
   return `--level ${asked} is passed over: it is for a new cluster, and ${found}; ${help}`;

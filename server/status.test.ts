@@ -119,6 +119,18 @@ const node: NodeStatus = {
 };
 const status = clusterStatus(state, new Map([['s1', node]]), state.voters, { term: 4, answeredBy: 's1', leader: 's1' });
 
+test('failovers are those of the server that runs longest, and those that it came too late for', (t) => {
+  const failover = (from: string, agoMs: number) =>
+    ({ from, to: 's1', shards: 1, why: 'silent', values: 'all', agoMs }) as const;
+  const of = (id: string, uptimeMs: number, ...failovers: NodeStatus['failovers']): [string, NodeStatus] => [
+    id,
+    { ...node, id, uptimeMs, failovers },
+  ];
+  const nodes = new Map([of('s1', 10, failover('s3', 5), failover('s2', 7)), of('s2', 1000, failover('s3', 900))]);
+  const { failovers } = clusterStatus(state, nodes, state.voters, { term: 4, answeredBy: 's1', leader: 's1' });
+  t.deepEqual(failovers, [failover('s2', 7), failover('s3', 900)]);
+});
+
 test('every member is shown, also one that does not answer and one that never came', (t) => {
   t.deepEqual(
     status.members.map((m) => [m.id, m.state, m.leader]),

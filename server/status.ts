@@ -325,10 +325,24 @@ export function clusterStatus(
     shards,
     moves: state.moves,
     moveErrors: moveErrorsOf(state, nodes),
-    failovers: [...nodes.values()].sort((a, b) => b.uptimeMs - a.uptimeMs)[0]?.failovers ?? [],
+    failovers: failoversOf(nodes),
     ...(tenants.length === 0 ? {} : { tenants }),
     ...(replication === undefined ? {} : { replication }),
   };
+}
+
+/**
+ * As the server that runs longest has seen them; and those that it has not, since it came to the cluster after them: a
+ * server whose disk was read for long.
+ */
+function failoversOf(nodes: ReadonlyMap<string, NodeStatus>): FailoverStatus[] {
+  const found = new Map<string, FailoverStatus>();
+  for (const { failovers } of [...nodes.values()].sort((a, b) => b.uptimeMs - a.uptimeMs))
+    for (const one of failovers) {
+      const pair = JSON.stringify([one.from, one.to]);
+      if (!found.has(pair)) found.set(pair, one);
+    }
+  return [...found.values()].sort((a, b) => a.agoMs - b.agoMs);
 }
 
 /** One of a shard: of two servers the one that knows of it last. */

@@ -304,9 +304,8 @@ for (const [least, enough, tooLittle, ...values] of [
   ['1728Mi', '1728Mi', '1727Mi', 'dataPlaneThreads=4'],
   ['9088Mi', '9Gi', '2Gi', 'memory=8gb'],
   ['1114496Mi', '1.2T', '1T', 'memory=1tb'],
-  // Huge pages hold tables, and nothing else.
-  ['896Mi', '896Mi', '895Mi', 'memory=8gb', 'resources.limits.hugepages-2Mi=8Gi'],
-  ['896Mi', '896Mi', '895Mi', 'memory=8gb', 'resources.limits.hugepages-2Mi=16Gi'],
+  // Small segments of tables have small pages all the same.
+  ['9088Mi', '9088Mi', '9087Mi', 'memory=8gb', 'resources.limits.hugepages-2Mi=8Gi'],
 ] as const)
   chart(
     `a limit of ${tooLittle} is refused, and ${enough} is enough, with ${values.join(', ') || 'the defaults'}`,

@@ -62,7 +62,8 @@ function usageMessage(
   const extra = /^Unknown commands?: (.*)$/.exec(message)?.[1];
   if (extra !== undefined && command === undefined) return unknownName('command', extra, Object.keys(COMMANDS));
   if (extra !== undefined) return `there is an argument too many: ${extra}${usage}`;
-  const choice = /^Invalid values:\s*Argument: ([\w-]+), Given: (.*), Choices: (.*)$/s.exec(message);
+  // Of several wrong ones the first.
+  const choice = /^Invalid values:\s*Argument: ([\w-]+), Given: (.*?), Choices: ([^\n]*)/s.exec(message);
   if (choice !== null) {
     const name =
       typeof command?.command === 'string' && command.command.includes(`<${choice[1] ?? ''}>`)
@@ -135,6 +136,8 @@ function parserOf(
 ): Argv {
   const parser = yargs([...words])
     .scriptName('farkv')
+    // Its errors are read, and put into other words, below.
+    .locale('en')
     .usage('$0 COMMAND [OPTIONS]\n\nA distributed key-value store whose GETs are one-sided READs.')
     .version(PACKAGE_VERSION)
     .parserConfiguration({ 'parse-positional-numbers': false, 'populate--': false })

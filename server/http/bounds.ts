@@ -26,5 +26,7 @@ export const UNREAD_MS = 30_000;
 export const FRESH_MS = 100;
 /** Without an answer for so long the thread of Raft counts as stuck. */
 export const ANSWER_MS = 2000;
+/** And the status of the cluster, for which other servers are asked. */
+export const STATUS_ANSWER_MS = 5000;
 /** While a page is open the cluster is looked at so often. */
 export const LOOK_MS = 1000;

@@ -153,6 +153,23 @@ const viewsIn = (
     ([, data = '']) => JSON.parse(data) as ReturnType<typeof viewsIn>[number],
   );
 
+test('while the status does not come, a page hears that, and is cut off when its token is gone', async (t) => {
+  let looks = 0;
+  const look = (): Promise<ClusterStatus> => {
+    looks += 1;
+    return new Promise(() => undefined);
+  };
+  const events = new Events({ hasJoined, look, lookMs: 1, answerMs: 1 });
+  t.teardown(() => events.close());
+  const token: { lapsed?: string } = {};
+  const stream = new Stream();
+  add(events, stream, () => token.lapsed);
+  while (stream.text.split(': no answer').length < 3) await once(stream, 'written');
+  token.lapsed = 'its token was taken away';
+  await once(stream, 'close');
+  t.is(looks, 1, 'what is not answered is not asked again');
+});
+
 test('a page gets all 4,096 shards in its first look, and then those that changed', async (t) => {
   let looks = 0;
   const events = new Events({ hasJoined, look: () => Promise.resolve(largest(++looks)), lookMs: 1 });

@@ -16,7 +16,8 @@ import type { Socket } from 'node:net';
 import type { MetadataState } from '../../core/metadata/state.js';
 import type { Identity } from '../control/auth.js';
 import type { ClusterStatus } from '../status.js';
-import { LISTENERS, LOOK_MS, UNREAD_MS } from './bounds.js';
+import { LISTENERS, LOOK_MS, STATUS_ANSWER_MS, UNREAD_MS } from './bounds.js';
+import { Fresh } from './fresh.js';
 import { changesOf, Happenings, NewFailovers, turnsOf } from './happenings.js';
 import { ShardNews } from './shard-news.js';
 import { viewOf, type Look } from './view.js';
@@ -42,6 +43,7 @@ export interface EventsOptions {
   readonly hasJoined: (state: MetadataState) => boolean;
   readonly nowMs?: () => number;
   readonly lookMs?: number;
+  readonly answerMs?: number;
 }
 
 export class Events {
@@ -50,6 +52,8 @@ export class Events {
   readonly #happenings: Happenings;
   readonly #failovers = new NewFailovers();
   readonly #shards = new ShardNews();
+  /** A look that is not answered is not put again, and does not keep pages from being cut off. */
+  readonly #status: Fresh<ClusterStatus>;
   /** Undefined until it has joined. */
   #state: MetadataState | undefined;
   #last: Look | undefined;
@@ -58,6 +62,7 @@ export class Events {
 
   constructor(options: EventsOptions) {
     this.#options = options;
+    this.#status = new Fresh({ ask: options.look, freshMs: 0, answerMs: options.answerMs ?? STATUS_ANSWER_MS });
     this.#happenings = new Happenings(options.nowMs);
   }
 
@@ -99,11 +104,11 @@ export class Events {
   }
 
   async #look(): Promise<void> {
-    const { look, nowMs = () => Date.now(), lookMs = LOOK_MS } = this.#options;
+    const { nowMs = () => Date.now(), lookMs = LOOK_MS } = this.#options;
     this.#timer = undefined;
     this.#isLooking = true;
     try {
-      const status = await look();
+      const status = await this.#status.get();
       const now = { atMs: nowMs(), status };
       this.#happenings.add(turnsOf(this.#last?.status, status));
       for (const { atMs, text } of this.#failovers.in(status, now.atMs)) this.#happenings.add([text], atMs);

@@ -16,7 +16,7 @@ import { HttpPort, type HttpPortOptions } from './port.js';
 const STATUS = { members: [], shards: [], moves: [], term: 1, leader: 's1' } as unknown as ClusterStatus;
 const READY: OwnReadiness = {
   ...{ role: 'leader', hasLeader: true, stopping: false, leaseHeld: true },
-  ...{ waiting: [], lacking: [] },
+  ...{ waiting: [], lacking: [], dataPlaneSilentMs: 0 },
 };
 const GET = (path: string, headers = 'Host: localhost'): string => `GET ${path} HTTP/1.1\r\n${headers}\r\n\r\n`;
 

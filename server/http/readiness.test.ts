@@ -4,7 +4,7 @@ import { notReady, Readiness } from './readiness.js';
 
 const READY: OwnReadiness = {
   ...{ role: 'follower', hasLeader: true, stopping: false, leaseHeld: true },
-  ...{ waiting: [], lacking: [] },
+  ...{ waiting: [], lacking: [], dataPlaneSilentMs: 0 },
 };
 const own = (more: Partial<OwnReadiness>): OwnReadiness => ({ ...READY, ...more });
 
@@ -15,6 +15,8 @@ test('a server is ready when it has a lease, knows a leader and serves what it o
   t.regex(notReady(own({ hasLeader: false })) ?? '', /no leader/);
   t.regex(notReady(own({ leaseHeld: false })) ?? '', /no lease/);
   t.regex(notReady(own({ recovering: { bytes: 1, all: 2 } })) ?? '', /1 of 2 bytes/);
+  t.is(notReady(own({ dataPlaneSilentMs: 1999 })), undefined);
+  t.is(notReady(own({ dataPlaneSilentMs: 3000 })), 'a thread of the data plane has not answered for 3 s');
   t.is(notReady(own({ waiting: [3] })), 'shard 3 of this server is not served');
   t.is(notReady(own({ waiting: [3, 4] })), 'shards 3, 4 of this server are not served');
 });

@@ -1,5 +1,6 @@
 /** Why a server is not ready: what /readyz says. */
 import type { OwnReadiness } from '../own-readiness.js';
+import { ANSWER_MS } from './bounds.js';
 
 /** In words; undefined: it serves every shard that it owns, has a lease, and knows a leader. */
 export function notReady({
@@ -9,6 +10,7 @@ export function notReady({
   recovering,
   leaseHeld,
   waiting,
+  dataPlaneSilentMs,
 }: OwnReadiness): string | undefined {
   if (role === 'starting') return 'this server is starting';
   if (stopping) return 'this server is stopping';
@@ -16,6 +18,8 @@ export function notReady({
   if (recovering !== undefined)
     return `this server reads its values from the disk: ${recovering.bytes} of ${recovering.all} bytes`;
   if (!leaseHeld) return 'this server has no lease from the metadata group, and answers nothing';
+  if (dataPlaneSilentMs >= ANSWER_MS)
+    return `a thread of the data plane has not answered for ${Math.round(dataPlaneSilentMs / 1000)} s`;
   if (waiting.length === 0) return undefined;
   return `${waiting.length === 1 ? 'shard' : 'shards'} ${waiting.join(', ')} of this server ${waiting.length === 1 ? 'is' : 'are'} not served`;
 }

@@ -8,6 +8,7 @@ import { withCluster, type ClusterConnection } from '../cluster.js';
 import { connectionOptions, readConnection, type Connection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { print } from '../output.js';
+import { isEnd } from '../top-keys.js';
 import { topScreen } from '../top-screen.js';
 import { watch } from '../top-watch.js';
 
@@ -17,9 +18,6 @@ const LEAVE = '\x1b[?25h\x1b[?1049l';
 const HOME = '\x1b[H';
 const TO_LINE_END = '\x1b[K';
 const TO_SCREEN_END = '\x1b[J';
-/** What ends it: q, and Ctrl-C, which a raw terminal gives as a byte. */
-const ENDS = Buffer.from('qQ\x03');
-
 async function look(cluster: ClusterConnection): Promise<Look> {
   return { status: await cluster.status(), atMs: Date.now() };
 }
@@ -47,8 +45,7 @@ async function onTerminal(connection: Connection): Promise<void> {
   const { stdin, stdout } = process;
   const stop = (): void => end.abort();
   const key = (pressed: Buffer): void => {
-    // One read may have several keys.
-    if (pressed.some((byte) => ENDS.includes(byte))) stop();
+    if (isEnd(pressed)) stop();
   };
   if (stdin.isTTY) stdin.setRawMode(true).on('data', key).resume();
   process.on('SIGINT', stop).on('SIGTERM', stop);

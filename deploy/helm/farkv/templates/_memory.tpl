@@ -15,8 +15,6 @@
 {{- $limits := .Values.resources.limits | default dict -}}
 {{- with $limits.memory -}}
 {{- $limit := include "farkv.bytes" (dict "name" "resources.limits.memory" "text" .) | int64 -}}
-{{- /* Huge pages have a limit of their own, and only tables lie in them. */ -}}
-{{- $huge := include "farkv.bytes" (dict "name" "resources.limits.hugepages-2Mi" "text" (get $limits "hugepages-2Mi" | default 0)) | int64 -}}
 {{- /* The server reads 1.5gb, 1.5gib and 1.5g as 1.5Gi; the schema lets nothing else through. */ -}}
 {{- $size := printf "%si" (regexFind `^[0-9.]+[kmgt]` $.Values.memory | upper) -}}
 {{- $tables := include "farkv.bytes" (dict "name" "memory" "text" $size) | int64 -}}
@@ -24,7 +22,7 @@
 {{- $records := max (div $tables 16) (mul 8 $mib) -}}
 {{- $threads := mul $.Values.dataPlaneThreads 128 $mib -}}
 {{- $process := mul 128 $mib -}}
-{{- $needed := sub (add $tables $records $threads $process) (min $tables $huge) -}}
+{{- $needed := add $tables $records $threads $process -}}
 {{- if gt $needed $limit -}}
 {{- $most := printf "%dMi" (div (add $needed $mib -1) $mib) -}}
 {{- fail (printf "memory: a server with memory %s and %d dataPlaneThreads takes up to %s, and resources.limits.memory is %v: raise the limit to %s, or lower memory" $.Values.memory (int $.Values.dataPlaneThreads) $most . $most) -}}

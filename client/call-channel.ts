@@ -1,7 +1,7 @@
 /**
  * The calls of every client in this process, on the diagnostics channel `farkv:call` (node:diagnostics_channel,
  * TracingChannel): for tracers, and for logs of what is slow. While nobody subscribes nothing is made of a call but the
- * question whether somebody does.
+ * question whether somebody does: callers ask `isHeard` before they make its message.
  */
 import { tracingChannel } from 'node:diagnostics_channel';
 import { types } from 'node:util';
@@ -67,9 +67,11 @@ function failed(message: CallMessage, reason: unknown): void {
  */
 export function heard<T>(message: CallMessage, run: () => T): T {
   const caller = callers?.get(message);
-  if (caller !== undefined && isTimed()) return timed(message.call, caller, () => told(message, run));
-  return hasSubscribers() ? told(message, run) : run();
+  if (caller !== undefined && isTimed()) return timed(message.call, caller, () => toldIfHeard(message, run));
+  return toldIfHeard(message, run);
 }
+
+const toldIfHeard = <T>(message: CallMessage, run: () => T): T => (hasSubscribers() ? told(message, run) : run());
 
 function told<T>(message: CallMessage, run: () => T): T {
   return start.runStores(message, () => {

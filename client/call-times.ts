@@ -1,36 +1,34 @@
 /**
  * How long calls take, for `client.metrics()`: one in SAMPLED calls of the process is timed, at random, once a client was
- * connected with `latencies`. Before that a call costs one look at a number.
+ * connected with `latencies`. Any other call takes one off a number, and looks at it.
  */
 import { types } from 'node:util';
 import { Timing, type Counted } from '../core/exposition.js';
 
 const SAMPLED = 1024;
 
-let isWanted = false;
-/** Calls until the next one is timed. */
-let left = SAMPLED;
-/** Whoever asked whether this call is timed runs it next. */
-let isNext = false;
+/**
+ * 0: no client wants it. n: the n-th call from now is timed. Stays 1 until that call runs: who asks whether a call is
+ * timed runs it next. One number, since each call looks at it.
+ */
+let left = 0;
 /** By the object that stands for a client (callOf), and by method. */
 const times = new WeakMap<object, Map<string, Timing>>();
 
 export function timeCalls(): void {
-  isWanted = true;
+  if (left === 0) left = SAMPLED;
 }
 
 export function isTimed(): boolean {
-  if (!isWanted) return false;
-  if (isNext) return true;
-  if (--left > 0) return false;
-  // Every SAMPLED-th would always be the same call of a loop.
-  left = 1 + Math.floor(Math.random() * 2 * SAMPLED);
-  return (isNext = true);
+  if (left <= 1) return left === 1;
+  left--;
+  return false;
 }
 
 /** `caller`: whose call it is (callOf). */
 export function timed<T>(call: string, caller: object, run: () => T): T {
-  isNext = false;
+  // Every SAMPLED-th would always be the same call of a loop.
+  left = 1 + Math.floor(Math.random() * 2 * SAMPLED);
   const begin = performance.now();
   const result = run();
   if (types.isPromise(result)) {

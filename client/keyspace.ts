@@ -32,11 +32,12 @@ import {
 } from './arguments.js';
 import type { BatchChanges } from './batch-changes.js';
 import type { BatchReads } from './batch-reads.js';
-import { callOf, heard, isHeard, type CallMessage } from './call-channel.js';
+import { callOf, heard, isHeard } from './call-channel.js';
 import { deleteKeys, putItems, type PutItem } from './change-many.js';
 import { bufferCodec, checkRaw, encodeWith, resolveCodec, type BufferValue, type Codec } from './codec.js';
 import { PendingAppend, PendingIncrement, PendingTouch } from './derived.js';
 import { asFarkvError, guarded, guardedNow, rejected } from './errors.js';
+import { heardRead, heardReadInto, heardSpun, heardSpunInto, heardSubmit, messageOf } from './heard-calls.js';
 import type { Limits, Operations } from './operations.js';
 import { deleteOutcome, putOutcome, swapOutcome, type Swap } from './outcomes.js';
 import { PendingDelete, PendingPut, PendingSwap, type Key, type Pending, type Stored } from './pending.js';
@@ -114,8 +115,9 @@ export class Keyspace<In, Out = In> {
   async has(key: Key, options?: ReadOptions): Promise<boolean> {
     return await guarded(() => {
       const limits = this.#limits(options);
-      return heard(
-        this.#one('has', key),
+      return this.#one(
+        'has',
+        key,
         async () => (await this.#shared.operations.look(this.#space, key, presence, limits)) === true,
       );
     });
@@ -129,7 +131,7 @@ export class Keyspace<In, Out = In> {
   async ttl(key: Key, options?: ReadOptions): Promise<number | null | undefined> {
     return await guarded(() => {
       const limits = this.#limits(options);
-      return heard(this.#one('ttl', key), () => this.#shared.operations.look(this.#space, key, timeLeft, limits));
+      return this.#one('ttl', key, () => this.#shared.operations.look(this.#space, key, timeLeft, limits));
     });
   }
 
@@ -143,7 +145,7 @@ export class Keyspace<In, Out = In> {
     return await guarded(() => {
       checkKeys(keys);
       const limits = this.#limits(options);
-      return heard(this.#many('getMany', keys.length), () =>
+      return this.#many('getMany', keys.length, () =>
         this.#shared.batches.read(this.#space, keys, this.#plain, limits),
       );
     });
@@ -170,7 +172,7 @@ export class Keyspace<In, Out = In> {
       checkSpans(spans, keys.length);
       const memory = Buffer.from(target.buffer, target.byteOffset, target.length);
       const limits = this.#limits(options);
-      return heard(this.#many('getManyInto', keys.length), () =>
+      return this.#many('getManyInto', keys.length, () =>
         this.#shared.batches.readInto(this.#space, keys, memory, spans, limits),
       );
     });
@@ -192,7 +194,7 @@ export class Keyspace<In, Out = In> {
       const { operations } = this.#shared;
       const limits = this.#limits(options);
       return isHeard()
-        ? heard(this.#one('getInto', key), () => operations.readInto(this.#space, key, target, offset, limits))
+        ? heardReadInto(this.#shared, this.#space, key, target, offset, limits)
         : operations.readInto(this.#space, key, target, offset, limits);
     } catch (error) {
       throw asFarkvError(error);
@@ -202,11 +204,10 @@ export class Keyspace<In, Out = In> {
   /** As get, but spins until the answer is there: shm and verbs only, ERR_UNSUPPORTED over tcp. */
   getSync(key: Key, options?: Omit<ReadOptions, 'signal'>): Out | undefined {
     try {
-      const { spun } = this.#shared;
       const { timeoutMs } = this.#limits(options, SYNC_OPTIONS);
       return isHeard()
-        ? heard(this.#one('getSync', key), () => spun.read(this.#space, key, this.#plain, timeoutMs))
-        : spun.read(this.#space, key, this.#plain, timeoutMs);
+        ? heardSpun(this.#shared, this.#space, key, this.#plain, timeoutMs)
+        : this.#shared.spun.read(this.#space, key, this.#plain, timeoutMs);
     } catch (error) {
       throw asFarkvError(error);
     }
@@ -216,10 +217,10 @@ export class Keyspace<In, Out = In> {
   getIntoSync(key: Key, target: Uint8Array, offset = 0, options?: Omit<ReadOptions, 'signal'>): number | undefined {
     try {
       checkTarget(target, offset);
-      const { spun } = this.#shared;
       const { timeoutMs } = this.#limits(options, SYNC_OPTIONS);
-      const read = (): number | undefined => spun.readInto(this.#space, key, target, offset, timeoutMs);
-      return isHeard() ? heard(this.#one('getIntoSync', key), read) : read();
+      return isHeard()
+        ? heardSpunInto(this.#shared, this.#space, key, target, offset, timeoutMs)
+        : this.#shared.spun.readInto(this.#space, key, target, offset, timeoutMs);
     } catch (error) {
       throw asFarkvError(error);
     }
@@ -247,7 +248,7 @@ export class Keyspace<In, Out = In> {
       const { operations, changes } = this.#shared;
       operations.checkMayChange();
       const limits = this.#limits(options);
-      return heard(this.#many('putMany', undefined), () =>
+      return this.#many('putMany', undefined, () =>
         putItems(items, limits, {
           codec: this.#codec,
           turn: operations.turn,
@@ -279,7 +280,7 @@ export class Keyspace<In, Out = In> {
       operations.checkMayChange();
       const limits = this.#limits(options);
       checkKeys(keys);
-      return heard(this.#many('deleteMany', keys.length), () =>
+      return this.#many('deleteMany', keys.length, () =>
         deleteKeys(keys, limits, {
           together: (pieces, found) => changes.delete(this.#space, pieces, limits, found),
           alone: (key, how) => this.delete(key, how),
@@ -370,7 +371,7 @@ export class Keyspace<In, Out = In> {
       return { limits: own, stored: { ttlMs, flags } };
     });
     // Not guarded: what `next` throws is the program's own.
-    return await heard(this.#one('update', key), () =>
+    return await this.#one('update', key, () =>
       update(this, key, next, stored, limits, (end) => this.#shared.operations.whileOpen(end)),
     );
   }
@@ -408,7 +409,7 @@ export class Keyspace<In, Out = In> {
     return await guarded<ScanPage<ScanKey>>(() => {
       const { scanner } = this.#shared;
       const limits = this.#limits(options, SCAN_OPTIONS);
-      return heard(this.#many('scanPage', undefined), () =>
+      return this.#many('scanPage', undefined, () =>
         options.values === true
           ? scanner.entries(this.#space, options, this.#codec, limits)
           : scanner.keys(this.#space, options, limits),
@@ -424,7 +425,7 @@ export class Keyspace<In, Out = In> {
   async count(options: CountOptions = {}): Promise<number> {
     return await guarded(() => {
       const limits = this.#limits(options, COUNT_OPTIONS);
-      return heard(this.#many('count', undefined), () => this.#shared.scanner.count(this.#space, options, limits));
+      return this.#many('count', undefined, () => this.#shared.scanner.count(this.#space, options, limits));
     });
   }
 
@@ -461,26 +462,24 @@ export class Keyspace<In, Out = In> {
 
   // ---------------------------------------------------------------- calls, and who is told of them
 
-  #one(call: string, key: Key): CallMessage {
-    return callOf({ call, namespace: this.#space, key }, this.#shared.operations);
+  #one<T>(call: string, key: Key, run: () => T): T {
+    return isHeard() ? heard(messageOf(call, this.#shared, this.#space, key), run) : run();
   }
 
-  #many(call: string, keys: number | undefined): CallMessage {
-    return callOf({ call, namespace: this.#space, keys }, this.#shared.operations);
+  #many<T>(call: string, keys: number | undefined, run: () => T): T {
+    return isHeard() ? heard(callOf({ call, namespace: this.#space, keys }, this.#shared.operations), run) : run();
   }
 
   #read<T>(call: string, key: Key, reader: ValueReader<T>, limits: Limits): Promise<T | undefined> {
-    const { operations } = this.#shared;
     return isHeard()
-      ? heard(this.#one(call, key), () => operations.read(this.#space, key, reader, limits))
-      : operations.read(this.#space, key, reader, limits);
+      ? heardRead(call, this.#shared, this.#space, key, reader, limits)
+      : this.#shared.operations.read(this.#space, key, reader, limits);
   }
 
   #submit<T>(call: string, operation: Pending<T>, limits: Limits): Promise<T> {
-    const { operations } = this.#shared;
     return isHeard() && operation.key !== undefined
-      ? heard(this.#one(call, operation.key), () => operations.submit(operation, limits))
-      : operations.submit(operation, limits);
+      ? heardSubmit(call, this.#shared, this.#space, operation.key, operation, limits)
+      : this.#shared.operations.submit(operation, limits);
   }
 
   #swap(

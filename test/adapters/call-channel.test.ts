@@ -1,7 +1,8 @@
 /** What subscribers of the diagnostics channel `farkv:call` are told, of calls to a real server. */
 import test, { type ExecutionContext } from 'ava';
 import { tracingChannel } from 'node:diagnostics_channel';
-import { Keyspace, type CallMessage } from '../../client/index.js';
+import { knowCallers } from '../../client/call-channel.js';
+import { Keyspace, type BufferValue, type CallMessage } from '../../client/index.js';
 import { oneServer } from '../support/adapters.js';
 
 const server = oneServer(test);
@@ -36,9 +37,8 @@ function listen(t: ExecutionContext): { told: Told[]; messages: CallMessage[]; s
   return { told, messages, stop };
 }
 
-test.serial('every call about keys is told, by its name', async (t) => {
-  const kv = server().space();
-  const { messages } = listen(t);
+/** Every method that is about keys. */
+async function callAll(t: ExecutionContext, kv: Keyspace<BufferValue, Buffer>): Promise<void> {
   const memory = Buffer.alloc(100);
   await kv.put('a', '1');
   await kv.get('a');
@@ -61,6 +61,12 @@ test.serial('every call about keys is told, by its name', async (t) => {
   await kv.compareAndDelete('a', 0n);
   for await (const entry of kv.scan()) t.truthy(entry.key);
   await kv.count();
+}
+
+test.serial('every call about keys is told, by its name', async (t) => {
+  const kv = server().space();
+  const { messages } = listen(t);
+  await callAll(t, kv);
   const known = Object.getOwnPropertyNames(Keyspace.prototype).filter(
     (name) => !['constructor', 'key', 'shardOf', 'namespace', 'withCodec', 'scan'].includes(name),
   );
@@ -96,4 +102,27 @@ test.serial('the end of a call is told with what it resolved with, or why it fai
   stop();
   await kv.put('a', '1');
   t.is(told.length, 15);
+});
+
+test.serial('while nobody subscribes no message is made', async (t) => {
+  const kv = server().space();
+  // Whose call it is is kept with each message that is made.
+  knowCallers();
+  type Set = (this: WeakMap<object, unknown>, key: object, value: unknown) => WeakMap<object, unknown>;
+  const set = Reflect.get(WeakMap.prototype, 'set') as Set;
+  const made: string[] = [];
+  const noted: Set = function (key, value) {
+    if ('call' in key && 'namespace' in key) made.push(String(key.call));
+    return set.call(this, key, value);
+  };
+  Reflect.set(WeakMap.prototype, 'set', noted);
+  t.teardown(() => Reflect.set(WeakMap.prototype, 'set', set));
+  await callAll(t, kv);
+  t.deepEqual(made, []);
+  const { messages } = listen(t);
+  await callAll(t, kv);
+  t.deepEqual(
+    made,
+    messages.map(({ call }) => call),
+  );
 });

@@ -7,28 +7,32 @@ import { Timing, type Counted } from '../core/exposition.js';
 
 const SAMPLED = 1024;
 
-/**
- * 0: no client wants it. n: the n-th call from now is timed. Stays 1 until that call runs: who asks whether a call is
- * timed runs it next. One number, since each call looks at it.
- */
-let left = 0;
+class Next {
+  /**
+   * 0: no client wants it. n: the n-th call from now is timed. Stays 1 until that call runs: who asks whether a call is
+   * timed runs it next. A field: a variable of the module, which V8 checks for having been set, took longer.
+   */
+  timed = 0;
+}
+
+const next = new Next();
 /** By the object that stands for a client (callOf), and by method. */
 const times = new WeakMap<object, Map<string, Timing>>();
 
 export function timeCalls(): void {
-  if (left === 0) left = SAMPLED;
+  if (next.timed === 0) next.timed = SAMPLED;
 }
 
 export function isTimed(): boolean {
-  if (left <= 1) return left === 1;
-  left--;
+  if (next.timed <= 1) return next.timed === 1;
+  next.timed--;
   return false;
 }
 
 /** `caller`: whose call it is (callOf). */
 export function timed<T>(call: string, caller: object, run: () => T): T {
   // Every SAMPLED-th would always be the same call of a loop.
-  left = 1 + Math.floor(Math.random() * 2 * SAMPLED);
+  next.timed = 1 + Math.floor(Math.random() * 2 * SAMPLED);
   const begin = performance.now();
   const result = run();
   if (types.isPromise(result)) {

@@ -80,7 +80,7 @@ export async function readOptions(args: readonly string[]): Promise<Options> {
       return true;
     })
     .epilogue(
-      `A whole run takes about 20 minutes on two cores that do nothing else, and at most the time limit and two minutes: then rows that are left are told as not measured. Both files are written after each row.\n\nRows, with the sets of goals that have them:\n${names}`,
+      `A whole run takes about 40 minutes on two cores that do nothing else, and at most the time limit and two minutes: then rows that are left are told as not measured. Both files are written after each row.\n\nRows, with the sets of goals that have them:\n${names}`,
     )
     .wrap(130)
     .strict()

@@ -11,6 +11,7 @@ test('the rows of each set of goals keep their names', (t) => {
   t.deepEqual(names('peers'), [
     'client-processes',
     'get-p50-ten-times-the-keys',
+    'listeners',
     'memory-per-entry',
     'one-processor',
     'reads-per-get',

@@ -21,6 +21,7 @@ import {
 import { copiedGets, copiedMemory, copiedPuts, copiedPutsAgainstRedis } from './rows-copies.js';
 import { DURABLE_ROWS } from './rows-durable.js';
 import { encryptedGets } from './rows-encrypted.js';
+import { listeners } from './rows-listeners.js';
 import { memoryAgainstMemcached, memoryPerEntry } from './rows-memory.js';
 import { outstandingPuts, putManyAgainstRedis, putRate, sequentialPut } from './rows-put.js';
 import { oneProcessor } from './rows-one-processor.js';
@@ -136,7 +137,7 @@ export const ROWS: readonly RowPlan[] = [
     theme: 'Servers',
     work: 'tcp put and get, 100 B, 64 outstanding, while metrics are asked for each second; processor time of an answer',
     needs: [],
-    measure: { peers: (lab) => scrapes(lab, { share: 0.99, ms: 10 }) },
+    measure: { peers: (lab) => scrapes(lab, { share: 0.99, time: 1.01, ms: 10 }) },
   },
   {
     name: 'reads-per-get',
@@ -165,6 +166,13 @@ export const ROWS: readonly RowPlan[] = [
     work: 'shm getManyInto of 100, 100 B, against the same loop, a key',
     needs: C,
     measure: { peers: (lab) => getManyIntoAgainstC(lab, 1) },
+  },
+  {
+    name: 'listeners',
+    theme: 'GETs',
+    work: 'shm getIntoSync, get and getMany, 100 B, processor time of a call when nobody listens, and with `latencies`',
+    needs: [],
+    measure: { peers: (lab) => listeners(lab, 1.01) },
   },
   {
     name: 'shm-put-p50',

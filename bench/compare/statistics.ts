@@ -1,4 +1,5 @@
 /** Medians and spreads: what a comparison says of its rounds. Pure. */
+import { Random } from '../ycsb/random.js';
 
 export interface Spread {
   readonly median: number;
@@ -32,4 +33,18 @@ export const median = (values: readonly number[]): number => quantile(values, 0.
 /** Ratios of two contestants round by round, so that what drifts with the machine cancels. */
 export function ratios(a: readonly number[], b: readonly number[]): number[] {
   return a.map((x, i) => x / (b[i] ?? Number.NaN));
+}
+
+const RESAMPLES = 2000;
+
+/**
+ * Where the median lies with 95 %, by the bootstrap (Efron, 1979): of so many samples of the values, drawn with
+ * replacement, that part of the medians. The same values give the same interval.
+ */
+export function medianInterval(values: readonly number[]): [low: number, high: number] {
+  const random = new Random(1);
+  const medians = Array.from({ length: RESAMPLES }, () =>
+    median(values.map(() => values[random.below(values.length)] ?? Number.NaN)),
+  );
+  return [quantile(medians, 0.025), quantile(medians, 0.975)];
 }

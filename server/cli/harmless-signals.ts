@@ -8,8 +8,12 @@ const MEANINGS = {
   SIGUSR2: 'nothing is to be done',
 } as const;
 
-/** For as long as the process lives. `tell` is given a line for each signal that comes. */
-export function passOverSignals(tell: (text: string, signal: NodeJS.Signals) => void): void {
-  for (const signal of Object.keys(MEANINGS) as (keyof typeof MEANINGS)[])
-    process.on(signal, () => tell(`${signal}: ${MEANINGS[signal]}`, signal));
+/** `tell` is given a line for each signal that comes. Returns what gives the signals their defaults back. */
+export function passOverSignals(tell: (text: string, signal: NodeJS.Signals) => void): () => void {
+  const signals = Object.keys(MEANINGS) as (keyof typeof MEANINGS)[];
+  const come = (signal: keyof typeof MEANINGS): void => tell(`${signal}: ${MEANINGS[signal]}`, signal);
+  for (const signal of signals) process.on(signal, come);
+  return () => {
+    for (const signal of signals) process.off(signal, come);
+  };
 }

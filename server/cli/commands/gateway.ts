@@ -54,6 +54,27 @@ function stopped(): Promise<NodeJS.Signals> {
   });
 }
 
+async function serve(args: GatewayArguments): Promise<void> {
+  const address = readListen(args);
+  const namespace = namespaceOf(args.namespace);
+  const maxConnections = integerOf('max-connections', args['max-connections'], 1, CONNECTIONS_MAX);
+  const { redisAccessOf } = await import('../../../client/client.js');
+  const told = stopped();
+  await withClient(
+    args,
+    async (client) => {
+      const redis = redisAccessOf(client);
+      const port = listen(() => redis.listenRedis({ ...address, maxConnections, namespace }), args.listen);
+      print(`farkv gateway: Redis clients may connect to ${formatHostPort({ ...address, port })}\n`);
+      await told;
+      const end = performance.now() + END_MS;
+      while (redis.endRedis() > 0 && performance.now() < end) await sleep(END_LOOK_MS);
+      redis.closeRedis();
+    },
+    { maxOutstanding: OUTSTANDING },
+  );
+}
+
 const gateway: CliCommand<GatewayArguments> = {
   command: 'gateway',
   describe: 'Serve Redis clients (GET, SET, INCR, ...) from a cluster',
@@ -80,25 +101,12 @@ const gateway: CliCommand<GatewayArguments> = {
         `Database n of Redis is the namespace n (behind --namespace, if that is given). Which commands there are, and what each promises, says docs/gateway.md. SIGTERM and SIGINT stop it, once what is under way is answered, after a second at most; SIGHUP, SIGUSR1 and SIGUSR2 do nothing.\n\n${exitCodesHelp({ done: 'stopped as told' })}`,
       ),
   handler: async (args) => {
-    passOverSignals(() => undefined);
-    const address = readListen(args);
-    const namespace = namespaceOf(args.namespace);
-    const maxConnections = integerOf('max-connections', args['max-connections'], 1, CONNECTIONS_MAX);
-    const { redisAccessOf } = await import('../../../client/client.js');
-    const told = stopped();
-    await withClient(
-      args,
-      async (client) => {
-        const redis = redisAccessOf(client);
-        const port = listen(() => redis.listenRedis({ ...address, maxConnections, namespace }), args.listen);
-        print(`farkv gateway: Redis clients may connect to ${formatHostPort({ ...address, port })}\n`);
-        await told;
-        const end = performance.now() + END_MS;
-        while (redis.endRedis() > 0 && performance.now() < end) await sleep(END_LOOK_MS);
-        redis.closeRedis();
-      },
-      { maxOutstanding: OUTSTANDING },
-    );
+    const takeSignals = passOverSignals(() => undefined);
+    try {
+      await serve(args);
+    } finally {
+      takeSignals();
+    }
   },
 };
 

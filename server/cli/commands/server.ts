@@ -89,10 +89,21 @@ function announce(server: ServerHandle, json: boolean, ephemeral: boolean): void
   );
 }
 
+type Tell = (text: string, signal: NodeJS.Signals) => void;
+
 async function handler(args: ServerArguments): Promise<void> {
-  // The log comes later; these signals may come at once.
-  let say: (text: string, signal: NodeJS.Signals) => void = () => undefined;
-  passOverSignals((text, signal) => say(text, signal));
+  // These signals may come at once, and the log comes later.
+  let tell: Tell = () => undefined;
+  const takeSignals = passOverSignals((text, signal) => tell(text, signal));
+  try {
+    await serve(args, (now) => (tell = now));
+  } finally {
+    takeSignals();
+  }
+}
+
+/** `hear`: who is told of signals that change nothing. */
+async function serve(args: ServerArguments, hear: (tell: Tell) => void): Promise<void> {
   const { loadSettings } = await import('../../config/load.js');
   const { serviceManager } = await import('../service-manager.js');
   const { RecoveryBar } = await import('../recovery-bar.js');
@@ -126,7 +137,7 @@ async function handler(args: ServerArguments): Promise<void> {
     }
     stop.abort();
   };
-  say = (text, signal) => own.info(text, { event: 'signal', signal });
+  hear((text, signal) => own.info(text, { event: 'signal', signal }));
   process.on('SIGTERM', told);
   process.on('SIGINT', told);
   if (args['stop-with-stdin']) process.stdin.on('end', told).on('error', told).resume();

@@ -4,8 +4,8 @@
  * the next heap segment is 4.2 bytes for each entry there is. For entries of 160 bytes that is a thirty-eighth of the
  * heap, for those of a kilobyte it would be a two-hundred-and-fiftieth. Each segment costs a registration, a change of
  * layout and an attach at each client, so it is at least a HEAP_PART_MOST'th of the heap: growth stays geometric, with
- * at most 98 segments to a doubling. A segment is a whole number of spans of the class that grows, so that no end is
- * left over.
+ * at most 98 segments to a doubling, or 141 where rounding down to whole huge pages takes nearly half of each, as from
+ * 280 MiB on. A segment is a whole number of spans of the class that grows, so that no end is left over.
  *
  * A segment is late if the table fills up while waiting for it. So the table requests the next segment while it still
  * has about a segment's worth of free space. Three things besides keep a segment from being late:

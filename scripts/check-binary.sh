@@ -18,6 +18,7 @@ newest() { readelf --wide --version-info "$1" | grep -o 'GLIBC_2[0-9.]*' | sed '
 old_enough() { [ "$(printf '%s\n' "$(newest "$1")" 2.28 | sort -V | tail -1)" = 2.28 ] || fail "$1 needs glibc $(newest "$1"), newer than 2.28"; }
 old_enough "$file"
 old_enough build/Release/farkv.node
+node scripts/check-size.mjs build:binary "$(stat -c %s "$file")" || fail size
 say 'the file and its addon need glibc 2.28 or older'
 started=$(node scripts/check-start.mjs "$file") || fail "it starts too slowly: $started"
 say "$started"
@@ -36,6 +37,12 @@ quiet --help
 "${run[@]}" farkv doctor > "$top/doctor" 2> "$top/err" || true   # 1: no RDMA here
 quiet doctor
 grep -q '^libraries' "$top/doctor" && ! grep -q 'not in this build' "$top/doctor" || { cat "$top/doctor"; fail doctor; }
+# What docs/rdma.md shows of a host without RDMA devices; other problems of this machine may stand between.
+if [ -z "$(ls -A /sys/class/infiniband 2> /dev/null)" ]; then
+  while read -r line; do
+    sed 's/^ *//' "$top/doctor" | grep -qxF -- "$line" || { cat "$top/doctor"; fail "doctor does not print: $line"; }
+  done < <(sed -n '/^On a host without RDMA/,$p' docs/rdma.md | sed -n '/^```$/,/^```$/{/^```$/d; /./p}')
+fi
 
 port=$((20000 + RANDOM % 9000))
 # Not by a shell of its own: the signal is for the server.

@@ -12,6 +12,7 @@ if is_outside; then
   enter "${1:-$(bash scripts/make-deb.sh "$top")}"
 fi
 deb=$1
+node scripts/check-size.mjs make-deb.sh "$(stat -c %s "$deb")" || fail size
 
 if command -v lintian > /dev/null; then
   lintian --fail-on error,warning --allow-root "$deb" || fail 'lintian'

@@ -11,6 +11,7 @@ if is_outside; then
   bash scripts/make-image-root.sh "$root"
   enter
 fi
+node scripts/check-size.mjs deploy/docker/Dockerfile "$(du -sb "$root" | cut -f1)" || fail size
 mount_own
 for device in null zero urandom random; do touch "$root/dev/$device" && mount --bind "/dev/$device" "$root/dev/$device"; done
 

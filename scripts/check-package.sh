@@ -20,6 +20,8 @@ else
 fi
 tarball=$dir/$(tail -1 "$dir/pack.log")
 
+[ "${1:-}" != --all ] || node scripts/check-size.mjs 'npm install farkv' "$(stat -c %s "$tarball")"
+
 # What it is made of is told with it.
 tar tzf "$tarball" > "$dir/files"
 grep -qx package/sbom.cdx.json "$dir/files"

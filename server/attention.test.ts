@@ -73,8 +73,8 @@ test('servers that do not answer are named, with what to do, and what is lost wi
   const shards = [shard(0), shard(1, { owner: 's2', state: 'unreachable' })];
   t.deepEqual(attention(status({ members, shards, leader: undefined })), [
     'no server leads: 1 of 3 voters answer, and more than half are needed; start the others again, each with its --data-dir',
-    's2 does not answer: start it again, with its --data-dir; if its machine is lost, farkv member remove s2',
-    's3 has never come: start it, or farkv member remove s3',
+    's2 does not answer: start it again, with its --data-dir, once its process has ended',
+    's3 has never come: start it',
     'shard 1 can be reached at no other server: their values come back with s2, started again with its --data-dir, or not',
   ]);
 });

@@ -116,11 +116,14 @@ function ofMembers({ members, leader }: ClusterStatus): string[] {
           `no server leads: ${answering(voters)} of ${voters.length} voters answer, and more than half are needed; start the others again, each with its --data-dir`,
         ]
       : []),
+    // Without a leader nothing of the metadata can be changed.
     ...silent.map(
       ({ id }) =>
-        `${id} does not answer: start it again, with its --data-dir; if its machine is lost, farkv member remove ${id}`,
+        `${id} does not answer: start it again, with its --data-dir, once its process has ended${leader === undefined ? '' : `; if its machine is lost, farkv member remove ${id}`}`,
     ),
-    ...missing.map(({ id }) => `${id} has never come: start it, or farkv member remove ${id}`),
+    ...missing.map(
+      ({ id }) => `${id} has never come: start it${leader === undefined ? '' : `, or farkv member remove ${id}`}`,
+    ),
     ...members.flatMap(({ id, node }) =>
       node?.frontStalledMs === undefined
         ? []

@@ -161,6 +161,8 @@ test('a server that ends looks at the others until they end too, and says what i
   copied.log.others.forEach(() => copied.done('look', FAILED));
   t.deepEqual(copied.shards.left, [{ shard: 0, values: 'lost' }], 'those with copies end, too');
   t.deepEqual(owner({ level: 'cache', replicas: 1, onLoss: 'empty' }, 0).shards.left, [], 'it was to have no copy');
+  const alone = owner({ level: 'durable', replicas: 1 }, 0);
+  t.deepEqual([alone.shards.staying, alone.shards.left], [[], [{ shard: 0, values: 'on disk' }]]);
 });
 
 test('a shard that is moved is handed over to that server as soon as its copy is in sync, and to no other', (t) => {

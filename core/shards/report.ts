@@ -56,10 +56,22 @@ function stays(c: Common, { kind, shard, state }: Life, gone: ReadonlySet<string
   return copies.some((copy) => isMine(copy) && isWhole(copy) && mayGo(s, copies, copy, policy, false));
 }
 
-/** Of the shards that are still this server's, those that were to have a copy elsewhere; and copies that are waited for. */
+/**
+ * It is to have one copy, on this server's disk: nobody is waited for, but until this server comes back nobody serves it
+ * in a cluster that goes on.
+ */
+function isOnThisDisk(c: Common, { kind, shard, state }: Life): boolean {
+  const goesOn = keepersOf(c.metadata).some(({ id }) => id !== c.memberId);
+  return kind === 'held' && state.is !== 'closing' && isDurable(c, shard) && goesOn;
+}
+
+/**
+ * Of the shards that are still this server's, those that were to have a copy elsewhere, and those whose values wait on
+ * its disk; and copies that are waited for.
+ */
 export function leftOf(c: Common, lives: Iterable<Life>, gone: ReadonlySet<string>): Left[] {
   return [...lives]
-    .filter((life) => stays(c, life, life.kind === 'held' ? NOBODY : gone))
+    .filter((life) => stays(c, life, life.kind === 'held' ? NOBODY : gone) || isOnThisDisk(c, life))
     .map(({ shard }) => {
       const isElsewhere = copiesOf(c, shard).some(
         (copy) => copy.member !== c.memberId && !gone.has(copy.member) && mayCome(c.metadata, copy),

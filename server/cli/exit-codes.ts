@@ -32,7 +32,7 @@ export const EXIT_CODES_HELP = exitCodesHelp({ notFound: 'key not found' });
 /** What to do about a failure, where the message does not say so itself. */
 const REACH = 'is a server running there? farkv server starts one; --connect or FARKV_CONNECT says where to look';
 const hints: Partial<Record<ErrorCode, string>> = {
-  ERR_TIMEOUT: REACH,
+  ERR_TIMEOUT: `${REACH}; where one is, give it longer with --timeout, and see farkv status`,
   ERR_DISCONNECTED: REACH,
   ERR_SHARD_UNAVAILABLE: 'farkv status shows why; if a server is missing, start it again, with its --data-dir',
   ERR_UNAUTHORIZED:

@@ -2,7 +2,7 @@
 # Builds the Debian package, installs it in a minimal Debian root, and runs its server there as systemd would: as its user, with its
 # configuration, told READY=1 and STOPPING=1. Needs root on Debian: sudo bash scripts/check-deb.sh [PACKAGE.deb]
 #
-# systemd itself does not run in the root: the unit is read by systemd-analyze where that is here, and so is the package by lintian.
+# systemd itself does not run in the root (check-unit.sh has one): the unit is read by systemd-analyze, and the package by lintian.
 set -euo pipefail
 name=check-deb
 . "$(dirname "$0")/own-root.sh"

@@ -1,4 +1,4 @@
-# Sourced by scripts that run something in a root file system of its own (bare-root.sh, check-deb.sh, check-image.sh), which set `name` to their
+# Sourced by scripts that run something in a root file system of its own (bare-root.sh, check-binary.sh, check-deb.sh, check-image.sh, check-unit.sh), which set `name` to their
 # own name before. All lies in namespaces of its own: neither a mount nor a process outlives the script, and its files are deleted at its end.
 #
 #   make_top            outside: `top`, a folder for the script's files

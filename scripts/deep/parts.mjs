@@ -156,7 +156,7 @@ export const PARTS = {
     ],
   },
   package: {
-    about: 'the npm package, also on arm64, the one-file executable, the Debian package, the root of a container',
+    about: 'the npm package, also on arm64, the one-file executable, the Debian package and its service, the image',
     steps: () => [
       {
         name: 'npm, other managers, arm64',
@@ -179,6 +179,11 @@ export const PARTS = {
         name: 'Debian package',
         command: ['bash', 'scripts/check-deb.sh'],
         needs: [...inDebianRoot, tool('python3'), tool('lintian'), tool('systemd-analyze', 'systemd')],
+      },
+      {
+        name: 'service under systemd',
+        command: ['bash', 'scripts/check-unit.sh'],
+        needs: [...inDebianRoot, virtualMachine],
       },
       {
         name: 'image',

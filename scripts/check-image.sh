@@ -76,7 +76,7 @@ mv "$root/var/lib/farkv" "$top/context/data"
 mv "$root" "$top/context/root-of-image"
 # The files of the stage before lie in the context here.
 sed -n '/^FROM scratch/,$p' $dockerfile | sed '/^COPY/s/--from=build //; /^COPY/s# /\(root-of-image\|data\) # \1 #' > "$top/context/Dockerfile"
-build=(buildah --storage-driver vfs --root "$top/containers" --runroot "$top/runroot")
+build=(env "TMPDIR=$top" buildah --storage-driver vfs --root "$top/containers" --runroot "$top/runroot")
 "${build[@]}" bud --isolation chroot --format docker -t farkv "$top/context" > "$top/build.log" 2>&1 || { cat "$top/build.log"; fail 'buildah bud'; }
 container=$("${build[@]}" from farkv)
 "${build[@]}" run --isolation chroot --env FARKV_INSECURE=true --env "FARKV_LISTEN=127.0.0.1:$port" --env "FARKV_HTTP_LISTEN=127.0.0.1:$((port + 100))" \

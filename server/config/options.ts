@@ -376,7 +376,8 @@ export const SERVER_OPTIONS = {
     kind: 'text',
     default: 'text',
     parse: logFormat,
-    describe: 'Lines on standard error: text, or json: an object per line, with time, level, and message or event',
+    describe:
+      'Lines on standard error: text, or json: an object per line, with time, level, and message, event or both',
   }),
 } as const;
 

@@ -101,7 +101,7 @@ const command: CliCommand<TopArguments> = {
       })
       .example('$0 top', 'until q or Ctrl-C')
       .example('$0 top | cat', 'one frame')
-      .epilogue(exitCodesHelp({ done: 'it was shown', failed: 'no server answered' })),
+      .epilogue(exitCodesHelp({ done: 'it was shown' })),
   handler,
 };
 export default command;

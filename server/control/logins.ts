@@ -61,7 +61,11 @@ export class Logins {
   }
 }
 
-const WANTED: Readonly<Record<Role, string>> = { client: 'a client', admin: 'an operator or a monitor', peer: 'a server' };
+const WANTED: Readonly<Record<Role, string>> = {
+  client: 'a client',
+  admin: 'an operator or a monitor',
+  peer: 'a server',
+};
 
 /**
  * Who has come. Throws ERR_UNAUTHORIZED when that is nobody, ERR_BUSY when the address was wrong too often. A hello

@@ -174,7 +174,11 @@ test('a wrong token is in the log and counts at the control port too; none is no
   t.deepEqual(audited, []);
   t.is((await ask(`127.0.0.1:${at}`, '/metrics', bearer('guess'))).status, 401);
   t.is(audited.length, 1);
-  t.like(audited[0], { event: 'login-failed', as: 'admin', reason: 'the token is not one of an operator or a monitor' });
+  t.like(audited[0], {
+    event: 'login-failed',
+    as: 'admin',
+    reason: 'the token is not one of an operator or a monitor',
+  });
   t.regex(String((audited[0] as { address?: string } | undefined)?.address), /^127\.0\.0\.1:\d+$/);
   t.is(logins.failed, 1);
 });

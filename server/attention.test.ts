@@ -158,6 +158,38 @@ test('a server without a lease is named while another leads, and not while it st
   t.deepEqual(of({ leaseHeld: false, stopping: true }), []);
   const members = [member('s1', { node: { leaseHeld: false } }), member('s2'), member('s3')];
   t.deepEqual(attention(status({ leader: undefined, members })), [], 'an election');
+  const shards = [shard(0, { state: 'open' }), shard(1, { owner: 's2', state: 'open' })];
+  t.deepEqual(underWay(status({ leader: 's2', members, shards })), [
+    'shard 1: not served yet: a new owner waits until the lease of the last one has ended; if it stays so, look at the log of s2',
+  ]);
+});
+
+test('servers whose leases are over since most voters are away are named with their shards, and with whom to start', (t) => {
+  const of = (up: number, all: number, node: object = { leaseHeld: false }): string | undefined =>
+    attention(
+      status({
+        leader: undefined,
+        members: Array.from({ length: all }, (_, i) =>
+          member(`s${i + 1}`, i < up ? { node } : { state: 'unreachable' }),
+        ),
+        shards: [shard(0), shard(1, { owner: up > 1 ? 's2' : 's1' }), shard(2, { owner: `s${all}` })],
+      }),
+    ).find((line) => line.includes('no lease'));
+  t.is(
+    of(1, 3),
+    's1 has no lease, since it reaches no leader: shards 0, 1 are not served before 1 of s2, s3 can be reached: start them again, with --data-dir; if they run, look at the network',
+  );
+  t.is(
+    of(1, 2),
+    's1 has no lease, since it reaches no leader: shards 0, 1 are not served before s2 can be reached: start it again, with --data-dir; if it runs, look at the network',
+  );
+  t.regex(
+    of(2, 5) ?? '',
+    /^s1, s2 have no lease, since they reach no leader: shards 0, 1 are not served before 1 of s3, s4, s5 can/,
+  );
+  t.is(of(2, 3), undefined, 'an election');
+  t.is(of(1, 3, { leaseHeld: true }), undefined, 'served until the lease is over');
+  t.is(of(1, 3, { leaseHeld: false, stopping: true }), undefined);
 });
 
 test('memory that is nearly full is told of the server, or of the shards that have used up their part of it', (t) => {
@@ -247,7 +279,11 @@ const WRONG: readonly (readonly [line: string, status: ClusterStatus])[] = (() =
     ['s1 has not answered its clients', of({ frontStalledMs: 4000 })],
     ['s1 ran out of file descriptors', of(plane({ descriptorsMissed: 1 }))],
     ['the certificate of s1', of({ certificateEndsMs: 0 })],
-    ['s1 has no lease', of({ leaseHeld: false })],
+    ['s1 has no lease from', of({ leaseHeld: false })],
+    [
+      's1 has no lease, since',
+      status({ leader: undefined, members: [member('s1', { node: { leaseHeld: false } }), away] }),
+    ],
     ['the disk of s1 is full, and changes', of(plane({ workers: [{ log: { diskFull: true } }] }))],
     ['the disk of s1 is full, and it takes', of({ group: { diskFull: true } })],
     ['s1 found the write-ahead log', of({ values: { aside: true } })],

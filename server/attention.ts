@@ -17,7 +17,7 @@ export function attention(status: ClusterStatus, wallMs = Date.now()): string[] 
   return [
     ...ofMembers(status),
     ...status.members.flatMap((member) => ofCertificate(member, wallMs)),
-    ...status.members.flatMap((member) => ofLease(member, status.leader)),
+    ...ofLeases(status),
     ...status.members.flatMap(ofDisk),
     ...status.members.flatMap((member) => ofMemory(member, status.shards)),
     ...ofShards(status),
@@ -32,6 +32,7 @@ export function attention(status: ClusterStatus, wallMs = Date.now()): string[] 
 export function underWay(status: ClusterStatus): string[] {
   const { leader, members, shards } = status;
   const recovers = new Set(members.filter(({ node }) => node?.values?.recovering !== undefined).map(({ id }) => id));
+  const fenced = new Set(members.filter(lacksLease).map(({ id }) => id));
   const waiting = new Map(
     members.flatMap(({ id, node }) => (node?.values?.waitsFor === undefined ? [] : [[id, node.values.waitsFor]])),
   );
@@ -42,6 +43,7 @@ export function underWay(status: ClusterStatus): string[] {
       copies?.awaits === undefined &&
       (state !== 'unreachable' || copies !== undefined) &&
       !recovers.has(owner ?? '') &&
+      !fenced.has(owner ?? '') &&
       copies?.copies.some(({ member }) => waiting.has(member)) !== true,
   );
   const fresh = coming.filter(({ state }) => state === 'unassigned');
@@ -144,12 +146,27 @@ function ofMembers({ members, leader }: ClusterStatus): string[] {
 /** What a server itself sees of the others. */
 const askedAt = ({ control }: MemberStatus): string => `farkv status --connect ${control[0] ?? 'ADDRESS'}`;
 
-/** While no server leads, that comes first. */
-function ofLease(member: MemberStatus, leader: string | undefined): string[] {
-  const { id, node } = member;
-  if (leader === undefined || node?.leaseHeld !== false || node.stopping === true) return [];
+/** It has asked for one: before that its start goes on. A server that stops asks for none. */
+const lacksLease = ({ node }: MemberStatus): boolean => node?.leaseHeld === false && node.stopping !== true;
+
+function ofLeases({ leader, members, shards }: ClusterStatus): string[] {
+  const without = members.filter(lacksLease);
+  if (leader !== undefined)
+    return without.map(
+      (member) =>
+        `${member.id} has no lease from the metadata group, and answers nothing: look at its log, and at the network between it and ${leader}: ${askedAt(member)} shows which servers it reaches`,
+    );
+  const ids = without.map(({ id }) => id);
+  const held = shards.filter(({ owner }) => owner !== undefined && ids.includes(owner));
+  // An election gives them a leader, and leases with it.
+  if (held.length === 0 || !lacksMajority(members)) return [];
+  const voters = votersOf(members);
+  const away = voters.filter(({ state }) => state !== 'up').map(({ id }) => id);
+  const needed = Math.floor(voters.length / 2) + 1 - answering(voters);
+  const whom = needed === away.length ? list(away) : `${needed} of ${list(away)}`;
+  const isOne = ids.length === 1;
   return [
-    `${id} has no lease from the metadata group, and answers nothing: look at its log, and at the network between it and ${leader}: ${askedAt(member)} shows which servers it reaches`,
+    `${list(ids)} ${isOne ? 'has' : 'have'} no lease, since ${isOne ? 'it reaches' : 'they reach'} no leader: ${numbers(held)} ${held.length === 1 ? 'is' : 'are'} not served before ${whom} can be reached: start ${away.length === 1 ? 'it' : 'them'} again, with --data-dir; if ${away.length === 1 ? 'it runs' : 'they run'}, look at the network`,
   ];
 }
 

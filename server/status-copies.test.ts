@@ -66,11 +66,11 @@ test('a shard is lost when no server with a copy in sync answers', (t) => {
   log.with(a);
   t.is(
     text(log, 0, (id) => id === a),
-    `2/2 ${owner} ${a}`,
+    `1/2 ${owner} (away) ${a}`,
   );
   t.is(
     text(log, 0, (id) => id === b),
-    `2/2 ${owner} ${a} LOST`,
+    `0/2 ${owner} (away) ${a} (away) LOST`,
   );
 });
 
@@ -153,7 +153,7 @@ test('a shard that was never served is not called lost, and its copies show how 
   t.is(text(log), `0/2 ${log.owner} (joining) TOO FEW`);
   t.is(
     text(log, 0, () => false),
-    `0/2 ${log.owner} (joining) TOO FEW`,
+    `0/2 ${log.owner} (joining, away) TOO FEW`,
   );
 });
 

@@ -13,7 +13,7 @@ export interface ReplicationStatus extends Policy {
 
 export interface CopiesStatus {
   readonly config: number;
-  /** The owner's copy among them. */
+  /** By the metadata, also where no leader is there to take out those that are away; the owner's copy among them. */
   readonly inSync: number;
   readonly wanted: number;
   readonly minInSync: number;
@@ -24,6 +24,8 @@ export interface CopiesStatus {
     readonly heldBack?: true;
     /** Its server lacks memory for what the owner has. */
     readonly full?: true;
+    /** Its server does not answer. */
+    readonly away?: true;
     /** It came back, perhaps without all that it had acknowledged (docs/early-answers.md). */
     readonly marked?: true;
   }[];
@@ -147,6 +149,7 @@ export function copiesStatus(
       state: copy.state,
       ...(copy.state === 'joining' && heldBack.includes(copy.member) ? { heldBack: true } : {}),
       ...(full(copy.member) ? { full: true } : {}),
+      ...(answers(copy.member) ? {} : { away: true }),
       ...(isMarked(copy) ? { marked: true } : {}),
     })),
     ...(notCopied.length === 0 || synced >= replicas ? {} : { notCopied }),
@@ -165,18 +168,30 @@ function awaited(state: MetadataState, set: CopySet, answers: (id: string) => bo
   return whole.filter((copy) => !isThere(copy)).map(({ member }) => member);
 }
 
-/** `2/2 s1 s3`, `1/2 s1 s3 (not copied) DEGRADED`: copies in sync of those that there are to be, where they are, and what is wrong. */
+/** Of the copies in sync, those whose servers answer. */
+export function inSyncAndThere({ inSync: all, copies }: CopiesStatus): number {
+  return (
+    all - copies.filter(({ state, marked, away }) => state === 'in-sync' && marked !== true && away === true).length
+  );
+}
+
+/**
+ * `2/2 s1 s3`, `1/2 s1 s3 (away)`, `1/2 s1 s3 (not copied) DEGRADED`: copies in sync that are there, of those that there
+ * are to be; where they are, and what is wrong.
+ */
 export function copiesText(status: CopiesStatus | undefined): string {
   if (status === undefined) return '-';
   const { copies, notCopied = [], lag, trouble } = status;
-  const places = copies.map(({ member, state, heldBack, full }) => {
-    if (full === true) return `${member} (full)`;
-    return state === 'in-sync' ? member : `${member} (${heldBack === true ? 'late too often' : state})`;
+  const places = copies.map(({ member, state, heldBack, full, away }) => {
+    const lacks =
+      full === true ? 'full' : state === 'in-sync' ? undefined : heldBack === true ? 'late too often' : state;
+    const about = [...(lacks === undefined ? [] : [lacks]), ...(away === true ? ['away'] : [])];
+    return about.length === 0 ? member : `${member} (${about.join(', ')})`;
   });
   const failed = notCopied
     .filter(({ member }) => copies.every((copy) => copy.member !== member))
     .map(({ member, full }) => `${member} (${full === true ? 'full' : 'not copied'})`);
   const behind = lag === undefined || lag === 0 ? [] : [`lag ${lag}`];
   const said = trouble === undefined ? [] : [trouble.toUpperCase()];
-  return [`${status.inSync}/${status.wanted}`, ...places, ...failed, ...behind, ...said].join(' ');
+  return [`${inSyncAndThere(status)}/${status.wanted}`, ...places, ...failed, ...behind, ...said].join(' ');
 }

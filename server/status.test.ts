@@ -3,6 +3,10 @@ import { EMPTY } from '../core/metadata/reduce.js';
 import type { MetadataState, Region, Shard } from '../core/metadata/state.js';
 import type { DataPlaneStats } from '../native/data-plane-stats.js';
 import { renderStatus } from './cli/commands/status.js';
+import { topScreen } from './cli/top-screen.js';
+import { seenIn } from './http/metric-row.js';
+import { METRICS } from './http/metric-table.js';
+import { viewOf } from './http/view.js';
 import { checkNodeStatus, clusterStatus, type NodeStatus } from './status.js';
 
 const region = (segment: number, kind: Region['kind']): Region => ({
@@ -101,6 +105,7 @@ const node: NodeStatus = {
   logBytes: 100,
   connections: 3,
   clients: 2,
+  leaseHeld: true,
   moveErrors: [],
   heldBack: [],
   fullCopies: [],
@@ -152,6 +157,26 @@ test("a shard is served, open, closed, out of reach or nobody's", (t) => {
     { provider: 'shm', kind: 'heap', count: 2, bytes: 2 << 20 },
   ]);
   t.like(status.shards[0], { entries: 7, memoryBytes: 3 << 20, memoryLimitBytes: 1 << 28 });
+});
+
+test('a shard whose owner has no lease is not said to be served', (t) => {
+  const { leaseHeld: _, ...unasked } = node;
+  for (const owner of [{ ...node, leaseHeld: false }, unasked]) {
+    const without = clusterStatus(state, new Map([['s1', owner]]), state.voters, { term: 4, answeredBy: 's1' });
+    t.deepEqual(
+      without.shards.map((s) => s.state),
+      ['open', 'open', 'closed', 'unreachable', 'unassigned'],
+    );
+    const gauge = METRICS.find(({ name }) => name === 'farkv_shards')?.read(seenIn(without, 's1', 0)!);
+    t.deepEqual(
+      gauge?.map(({ value }) => value),
+      [1, 2, 0],
+      'closed, open, serving',
+    );
+    t.regex(renderStatus(without), /^ +0 +s1 +open/m);
+    const view = viewOf({ atMs: 0, status: without });
+    t.regex(topScreen(view, { columns: Infinity, rows: 9 }), / 0 of 5 shards served /);
+  }
 });
 
 test('the figures of a shard are not looked for among those of all', (t) => {

@@ -119,8 +119,8 @@ export interface ShardStatus {
   readonly worker: number;
   readonly epoch: number;
   /**
-   * unassigned, closed (its owner has not opened it), open (regions are known), serving, unreachable (its owner does
-   * not answer).
+   * unassigned, closed (its owner has not opened it), open (regions are known, and it is not served: not yet, or while
+   * its owner has no lease), serving, unreachable (its owner does not answer).
    */
   readonly state: 'unassigned' | 'closed' | 'open' | 'serving' | 'unreachable';
   readonly layoutEpoch: number;
@@ -287,7 +287,7 @@ export function clusterStatus(
             ? 'unreachable'
             : !open
               ? 'closed'
-              : own?.serving === true
+              : own?.serving === true && node.leaseHeld === true
                 ? 'serving'
                 : 'open',
       layoutEpoch: s.layoutEpoch,

@@ -5,7 +5,7 @@ import { byTenant, gauge, named, one, sum, type Metric } from './metric-row.js';
 export const OF_SHARDS: readonly Metric[] = [
   gauge(
     'farkv_shards',
-    'Shards that this server owns, by tenant and state',
+    'Shards that this server owns, by tenant and state; serving: it has a lease, and answers for them',
     ({ owned, tenants, tenantOf }) =>
       tenants.flatMap((tenant) =>
         (['closed', 'open', 'serving'] as const).map((state) => ({
@@ -17,7 +17,7 @@ export const OF_SHARDS: readonly Metric[] = [
   ),
   gauge(
     'farkv_copies_in_sync',
-    'Copies in sync of the shards that this server owns, its own included',
+    'Copies in sync of the shards that this server owns, its own included, as the last leader knew',
     byTenant(({ copies }) => copies?.inSync ?? 1),
     ['tenant'],
   ),

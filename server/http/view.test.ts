@@ -106,6 +106,26 @@ test('how many copies are in sync is said at any width, and more at one shard ma
   }
 });
 
+test('copies of servers that do not answer are not counted as in sync', (t) => {
+  const { shards, ...more } = status(0);
+  const copies = {
+    ...{ inSync: 2, wanted: 3 },
+    copies: [
+      { member: 's1', state: 'in-sync' },
+      { member: 's2', state: 'in-sync', away: true },
+      { member: 's3', state: 'joining', away: true },
+    ],
+  };
+  const one = { ...more, shards: [{ ...shards[0], copies }] } as unknown as ClusterStatus;
+  const view = viewOf({ atMs: 3000, status: one });
+  t.like(view.shards[0], { inSync: 1, wanted: 3 });
+  t.deepEqual(
+    view.shards[0]?.copies.map(({ state }) => state),
+    ['in-sync', 'away', 'away'],
+  );
+  t.regex(topScreen(view, { columns: Infinity, rows: 24 }), / copies 1\/3 in sync /);
+});
+
 test('a narrow screen has fewer columns, and whole ones', (t) => {
   const view = viewOf({ atMs: 3000, status: status(1_234_567) }, { atMs: 1000, status: status(0) });
   const lines = topScreen(view, { columns: 80, rows: 24 }).split('\n');

@@ -6,6 +6,7 @@ import { CHANGES, type DataPlaneStats, type Latency, type ReportedGets } from '.
 import { attention } from '../attention.js';
 import { errorLines, moveLines } from '../move-lines.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from '../status.js';
+import { inSyncAndThere } from '../status-copies.js';
 import { latencyBetween } from './latency-between.js';
 
 type Worker = DataPlaneStats['workers'][number];
@@ -210,11 +211,14 @@ export function viewOf(now: Look, before?: Look): View {
       state: one.state,
       entries: one.entries ?? 0,
       memoryBytes: one.memoryBytes ?? 0,
-      inSync: one.copies?.inSync ?? (one.state === 'serving' ? 1 : 0),
+      inSync: one.copies === undefined ? Number(one.state === 'serving') : inSyncAndThere(one.copies),
       wanted: one.copies?.wanted ?? 1,
       lag: one.copies?.lag ?? 0,
       trouble: one.copies?.trouble ?? '',
-      copies: (one.copies?.copies ?? []).map(({ member, state }) => ({ member, state })),
+      copies: (one.copies?.copies ?? []).map(({ member, state, away }) => ({
+        member,
+        state: away === true ? 'away' : state,
+      })),
     })),
     memory: parts(status.shards, 'memory'),
     pages: parts(status.shards, 'pages'),

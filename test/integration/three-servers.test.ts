@@ -2,7 +2,8 @@ import test, { type ExecutionContext } from 'ava';
 import { loadSettings } from '../../server/config/load.js';
 import { startWith } from '../../server/start.js';
 import { Cluster, farkv, freePorts } from '../support/cluster.js';
-import { leaderOf, served, statusOf, statusWhen, whole } from '../support/status.js';
+import { ask, samples } from '../support/http.js';
+import { copied, leaderOf, served, statusOf, statusWhen, whole } from '../support/status.js';
 import type { ClusterStatus } from '../../server/status.js';
 
 const SMALL = { servers: 3, level: 'cache', shards: 6, memory: '32mb', args: ['--lease-ms', '200'] } as const;
@@ -86,6 +87,32 @@ test.serial('without a majority a server waits, says for whom, and can be stoppe
   const status = await statusOf(alone.server(0).address);
   t.is(status.clusterId, '');
   t.deepEqual(await alone.server(0).stop(), { code: 0, signal: null });
+});
+
+test.serial('a server that most voters have left is not said to serve once its lease is over', async (t) => {
+  const args = ['--owner-lease-ms', '1000', '--http-listen', '127.0.0.1:0'];
+  const cluster = await Cluster.start(t, { ...SMALL, level: 'replicated', args });
+  const [left, ...others] = cluster.servers;
+  await statusWhen(left!.address, (s) => whole(s) && copied(s));
+  await Promise.all(others.map((server) => server.kill()));
+  const own = ({ shards }: ClusterStatus) => shards.filter(({ owner }) => owner === left!.id);
+  const { members } = await statusWhen(
+    left!.address,
+    (s) => s.leader === undefined && own(s).every(({ state }) => state === 'open'),
+  );
+  t.is(members.find(({ id }) => id === left!.id)?.node?.leaseHeld, false);
+  const { code, stdout } = await farkv(['status', '--connect', left!.address]);
+  t.is(code, 1);
+  t.regex(stdout, /^ +\d +s1 +open +1\/2 s1 s[23] \(away\)/m);
+  t.regex(stdout, /^needs attention: s1 has no lease, .* \d, \d are not served before 1 of s2, s3 .* --data-dir/m);
+  const top = await farkv(['top', '--connect', left!.address]);
+  t.regex(top.stdout, /0 of 6 shards served {2}copies \d\/12 in sync/);
+  const at = left!.readyLine!.http[0]!;
+  t.is(samples((await ask(at, '/metrics')).text).get('farkv_shards{tenant="",state="serving"}'), 0);
+  t.is((await ask(at, '/readyz')).status, 503);
+  // One more is a majority.
+  await others[0]!.start();
+  await statusWhen(left!.address, (s) => own(s).every(({ state }) => state === 'serving'));
 });
 
 test.serial('a server that stays away does not hold a new cluster up for ever', async (t) => {

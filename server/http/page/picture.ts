@@ -36,7 +36,7 @@ function heldBy(shards: readonly ShardView[]): ReadonlyMap<string, Held[]> {
 const WORDS: Readonly<Record<Square, string>> = {
   primary: 'served here',
   backup: 'a copy in sync',
-  joining: 'a copy that is not in sync',
+  joining: 'a copy that is not in sync, or away',
   closed: 'owned here and not served',
 };
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { attention, underWay } from './attention.js';
+import { advice, attention, underWay } from './attention.js';
 import { statusDocument } from './cli/commands/status.js';
 import { commandNamed } from './cli/command-list.js';
 import { OPTION_NAMES } from './config/options.js';
@@ -264,6 +264,25 @@ test('a disk that is full is named, whatever it has no room for', (t) => {
   t.regex(lines[1] ?? '', /^the disk of s2 is full, and changes are refused: free space/);
 });
 
+test('two voters need nobody, and whoever reads the status is told to have a third', (t) => {
+  const two = [member('s1'), member('s2')];
+  const line =
+    'the metadata group has two voters, and goes on only while both are there: if s1 or s2 is lost, nothing is answered; add a third server (farkv server --join), with --witness if it is to keep no values';
+  const after = status({ members: two });
+  t.deepEqual(advice(after), [line]);
+  t.deepEqual(attention(after), []);
+  t.like(statusDocument(after), { advice: [line] });
+  t.deepEqual(advice(status({ members: [...two, member('s3', { role: 'announced', state: 'absent' })] })), [line]);
+  for (const members of [
+    [member('s1')],
+    [...two, member('s3')],
+    [...two, member('s3', { role: 'learner' })],
+    [member('s1'), member('s2', { witness: true }), member('s3'), member('s4')],
+  ])
+    t.deepEqual(advice(status({ members })), []);
+  t.deepEqual(advice(status({ members: two, leader: undefined })), [], 'nobody can join');
+});
+
 /** With every line that can be made: what begins it, and whose status it is of. */
 const WRONG: readonly (readonly [line: string, status: ClusterStatus])[] = (() => {
   const away = member('s2', { state: 'unreachable' });
@@ -306,8 +325,9 @@ const WRONG: readonly (readonly [line: string, status: ClusterStatus])[] = (() =
 
 test('each line names a command with its action, or an option of a server', async (t) => {
   const options = OPTION_NAMES.map((name) => `--${name}`);
-  for (const [begin, wrong] of WRONG) {
-    const lines = attention(wrong);
+  const two = status({ members: [member('s1'), member('s2')] });
+  for (const [begin, wrong] of [...WRONG, ['the metadata group has two voters', two]] as const) {
+    const lines = [...advice(wrong), ...attention(wrong)];
     t.true(
       lines.some((line) => line.startsWith(begin)),
       `${begin}: ${lines.join('; ')}`,

@@ -1,6 +1,7 @@
 /**
  * What of a cluster's status needs a person, and what that person can do. What mends itself is not in it: a copy that
- * joins, a shard that moves, a leader that is being elected while enough voters answer.
+ * joins, a shard that moves, a leader that is being elected while enough voters answer. What was chosen, and could be
+ * safer, is advice.
  */
 import { RAISE_DESCRIPTORS } from './descriptors.js';
 import { isNearlyFull, type ClusterStatus, type MemberStatus, type ShardStatus } from './status.js';
@@ -77,6 +78,19 @@ export function underWay(status: ClusterStatus): string[] {
       : [
           `${list([...recovers])} ${recovers.size === 1 ? 'reads its' : 'read their'} values from the disk: shards are served when that is done`,
         ]),
+  ];
+}
+
+/**
+ * What works and could be safer, with what to do, a line each. Nobody is needed now: these lines decide no exit code.
+ * An empty list also while no server leads, since nobody can join then.
+ */
+export function advice({ leader, members }: ClusterStatus): string[] {
+  const ids = votersOf(members).map(({ id }) => id);
+  // A learner gets a vote as soon as it has the log, or --voters says that it gets none.
+  if (leader === undefined || ids.length !== 2 || members.some(({ role }) => role === 'learner')) return [];
+  return [
+    `the metadata group has two voters, and goes on only while both are there: if ${ids.join(' or ')} is lost, nothing is answered; add a third server (farkv server --join), with --witness if it is to keep no values`,
   ];
 }
 

@@ -245,6 +245,15 @@ test('durable values are said to be on disks before answers only where no server
   t.regex(of({ snapshots: 0, syncMs: 50 }), /^level durable: .* disks of 2 servers, and found again/m);
 });
 
+test('advice is printed, and is no line that needs attention', (t) => {
+  t.notRegex(renderStatus(status), /^advice/m, 'three voters');
+  const voters = ['s1', 's2'];
+  const about = { term: 4, answeredBy: 's1', leader: 's1' };
+  const two = renderStatus(clusterStatus({ ...state, voters }, new Map([['s1', node]]), voters, about));
+  t.regex(two, /^advice: the metadata group has two voters/m);
+  t.notRegex(two, /^needs attention: the metadata group/m);
+});
+
 test('a server that is being drained is shown', (t) => {
   const servers = [{ id: 's2', raftId: 2, control: ['127.0.0.1:7401'], draining: true }];
   const draining = clusterStatus({ ...state, servers }, new Map([['s1', node]]), state.voters, {

@@ -103,6 +103,7 @@ export function topScreen(view: View, screen: Screen): string {
     ...serverTable(view.servers, screen.columns),
     '',
     ...view.moves.map(visible),
+    ...view.advice.map((line) => `advice: ${visible(line)}`),
     ...wrong.map(
       ({ shard, owner, state, inSync, wanted, trouble }) =>
         `shard ${shard}: ${state} at ${visible(owner || 'nobody')}, copies ${inSync}/${wanted} ${visible(trouble)}`,

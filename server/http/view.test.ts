@@ -81,6 +81,7 @@ test('a frame says first what needs a person, fits its screen, and has no contro
   t.regex(frame, /^farkv abababab {2}00:00:03 {2}leader s1, term 3 {2}1 of 2 shards served/);
   t.regex(frame.split('\n')[1] ?? '', /^needs attention: s2 does not answer/);
   t.regex(frame, /^s\\x1b\[2J +up, leader +held/m);
+  t.regex(frame, /^advice: the metadata group has two voters, .*\n/m);
   t.regex(frame, /^shard 1: unreachable at s2/m);
   const small = topScreen(view, { columns: 20, rows: 3 }).split('\n');
   t.is(small.length, 3);

@@ -3,7 +3,7 @@
  * between two looks. Plain values, without anything that a monitor may not see.
  */
 import { CHANGES, type DataPlaneStats, type Latency, type ReportedGets } from '../../native/data-plane-stats.js';
-import { attention } from '../attention.js';
+import { advice, attention } from '../attention.js';
 import { errorLines, moveLines } from '../move-lines.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from '../status.js';
 import { inSyncAndThere } from '../status-copies.js';
@@ -88,6 +88,8 @@ export interface View {
   readonly moves: readonly string[];
   /** What needs a person, as `farkv status` says it. */
   readonly attention: readonly string[];
+  /** What works and could be safer, as `farkv status` says it. */
+  readonly advice: readonly string[];
 }
 
 export interface Look {
@@ -226,5 +228,6 @@ export function viewOf(now: Look, before?: Look): View {
     gets: getsView(now, before),
     moves: [...moveLines(status), ...errorLines(status)],
     attention: attention(status),
+    advice: advice(status),
   };
 }

@@ -2,7 +2,7 @@
 import type { Argv } from 'yargs';
 import { formatSize } from '../../config/units.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from '../../status.js';
-import { attention, underWay } from '../../attention.js';
+import { advice, attention, underWay } from '../../attention.js';
 import { whyNotStopped } from '../../safe-to-stop.js';
 import { copiesText, levelText } from '../../status-copies.js';
 import type { CliCommand } from '../command.js';
@@ -150,6 +150,7 @@ export function renderStatus(status: ClusterStatus): string {
     ...errorLines(status),
     ...failoverLines(status),
     ...underWay(status),
+    ...advice(status).map((line) => `advice: ${line}`),
     ...needed,
   ];
   const disks = diskTable(status);
@@ -161,8 +162,8 @@ export function renderStatus(status: ClusterStatus): string {
 /** With --json: why the exit code is 1 is in `underWay` or in `attention`. */
 export function statusDocument(
   status: ClusterStatus,
-): ClusterStatus & Readonly<Record<'underWay' | 'attention', string[]>> {
-  return { ...status, underWay: underWay(status), attention: attention(status) };
+): ClusterStatus & Readonly<Record<'underWay' | 'attention' | 'advice', string[]>> {
+  return { ...status, underWay: underWay(status), attention: attention(status), advice: advice(status) };
 }
 
 function saySafe(status: ClusterStatus, id: string, json: boolean): void {

@@ -55,10 +55,16 @@ function showFacts(view: View): void {
   if (view.attention.length > 0) showHealth('needs attention', 'bad');
   else if (view.leader === '' || served < view.shards.length) showHealth('not all shards are served', 'warn');
   else showHealth('all shards are served', 'good');
-  const box = byId('attention');
-  box.hidden = view.attention.length === 0;
+  showLines('attention', view.attention);
+  showLines('advice', view.advice);
+}
+
+/** In a section that is there only while there are any. */
+function showLines(id: string, lines: readonly string[]): void {
+  const box = byId(id);
+  box.hidden = lines.length === 0;
   const list = box.querySelector('ul');
-  if (list !== null) fillList(list, view.attention);
+  if (list !== null) fillList(list, lines);
 }
 
 const roleText = ({ leader, role, witness, draining }: ServerView): string =>

@@ -356,6 +356,11 @@ export interface DataPlane {
   setAccess(access: DataPlaneAccess): void;
   /** How long the leases are that are granted from now on; never longer than the options say. */
   setLeaseMs(ms: number): void;
+  /**
+   * What each table may register from now on, in bytes: those that are open, and those that are being opened, with
+   * whatever limit. One that has more keeps it, and refuses changes that need more.
+   */
+  setTableMemory(bytes: number): void;
   /** Called on the owning event loop when a shard's segments changed. */
   onLayout: ((shard: number, layoutEpoch: number) => void) | undefined;
   /** The same, at an owner: a copy of one of its shards has joined, is late, or is back. */

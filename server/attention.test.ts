@@ -192,7 +192,7 @@ test('servers whose leases are over since most voters are away are named with th
   t.is(of(1, 3, { leaseHeld: false, stopping: true }), undefined);
 });
 
-test('memory that is nearly full is told of the server, or of the shards that have used up their part of it', (t) => {
+test('memory that is nearly full is told of the server, or of the shards that have used up what each may have', (t) => {
   const of = (usedBytes: number, shardUsedBytes: number): readonly string[] =>
     attention(
       status({
@@ -206,7 +206,7 @@ test('memory that is nearly full is told of the server, or of the shards that ha
     );
   t.deepEqual(of(900, 90), []);
   t.deepEqual(of(500, 91), [
-    'shard 0 at s1: more than 90 % of the memory that a shard may have there is used, and changes fail when it is full: farkv shard move to a server with fewer shards; or start s1 again with more --memory',
+    'shard 0 at s1: more than 90 % of the memory that a shard may have is used, and changes fail when it is full. That is the --memory of all servers by the number of shards: add a server (farkv server --join), or start servers again with more --memory',
   ]);
   t.deepEqual(of(935, 91), [
     's1 uses 93 % of its --memory, and changes fail when it is full: add a server (farkv server --join), then farkv shard rebalance; or start s1 again with more --memory',

@@ -184,7 +184,7 @@ function ofLeases({ leader, members, shards }: ClusterStatus): string[] {
   ];
 }
 
-/** All tables of a server share its --memory, and each has a limit of its own, from when it was opened. */
+/** All tables of a server share its --memory, and each has a limit of its own (tableMemory). */
 function ofMemory({ id, memoryBytes, node }: MemberStatus, shards: readonly ShardStatus[]): string[] {
   const used = (node?.dataPlane?.shards ?? []).reduce((sum, { usedBytes }) => sum + usedBytes, 0);
   if (isNearlyFull(used, memoryBytes))
@@ -196,7 +196,7 @@ function ofMemory({ id, memoryBytes, node }: MemberStatus, shards: readonly Shar
   );
   if (full.length === 0) return [];
   return [
-    `${numbers(full)} at ${id}: more than 90 % of the memory that a shard may have there is used, and changes fail when it is full: farkv shard move to a server with fewer shards; or start ${id} again with more --memory`,
+    `${numbers(full)} at ${id}: more than 90 % of the memory that a shard may have is used, and changes fail when it is full. That is the --memory of all servers by the number of shards: add a server (farkv server --join), or start servers again with more --memory`,
   ];
 }
 

@@ -10,9 +10,33 @@ export function errorLine({ shard, from, to, attempts, reason, calledOff }: Move
   return `shard ${shard} could not be copied yet (${from} -> ${to}, ${attempts === 1 ? '1 attempt' : `${attempts} attempts`}); it will be retried: ${reason}`;
 }
 
-/** Of the shards of one server, or of all. */
-export function errorLines({ moveErrors }: ClusterStatus, from?: string): string[] {
-  return moveErrors.filter((error) => from === undefined || error.from === from).map(errorLine);
+/** Of the shards of one server, or of all: what is in the way. */
+export function errorLines(status: ClusterStatus, from?: string): string[] {
+  const of = (owner: string | undefined): boolean => from === undefined || owner === from;
+  return [
+    ...status.moveErrors.filter((error) => of(error.from)).map(errorLine),
+    ...roomLines(status, ({ owner }) => of(owner)),
+  ];
+}
+
+interface Waiting {
+  readonly shard: number;
+  readonly owner: string | undefined;
+  readonly to: string;
+}
+
+/** Handovers that wait for a copy for which its server lacks memory: nobody calls them off. */
+export function roomLines({ moves, shards }: ClusterStatus, of: (move: Waiting) => boolean): string[] {
+  return moves.flatMap(({ shard, to, handover }) => {
+    const s = shards.find((one) => one.shard === shard);
+    const places = [...(s?.copies?.copies ?? []), ...(s?.copies?.notCopied ?? [])];
+    const isFull = places.some(({ member, full }) => member === to && full === true);
+    return handover === true && isFull && of({ shard, owner: s?.owner, to })
+      ? [
+          `shard ${shard} (${s?.owner ?? 'no owner'} -> ${to}): ${to} lacks memory for a copy of it, and tries again: start ${to} again with more --memory, or move the shard to another server (farkv shard move)`,
+        ]
+      : [];
+  });
 }
 
 const PHASES = { last: 'copying the last changes', copied: 'copied', released: 'about to be served there' } as const;

@@ -426,7 +426,7 @@ export class FarkvNode {
     lockedNs: bigint,
     lease: LeaseHolder,
   ): ShardDriver {
-    const { leaseMs, driftPpm, id, memoryBytes, drainMs } = this.#settings;
+    const { leaseMs, driftPpm, id, drainMs } = this.#settings;
     const dataPlane = this.#dataPlane;
     if (dataPlane === undefined) throw new FarkvError('ERR_INTERNAL', 'the data plane is not running');
     const regions = new ShardDriver({
@@ -434,7 +434,6 @@ export class FarkvNode {
       incarnation: toHex64(this.#incarnation),
       leaseMs,
       leaseOverMs: leaseWaitMs({ leaseMs, driftPpm }),
-      memoryBytes,
       shardMemoryMin: this.#native.constants.memoryMin,
       dataPlane,
       here: { providers: this.#native.constants.providers, host: shmHost(), secure: this.#settings.tls !== undefined },

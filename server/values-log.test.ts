@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
@@ -17,7 +17,27 @@ test('a server that answers before its disk keeps values on a disk', (t) => {
   t.is(valuesOf(state, directory, { ...OPTIONS, syncMs: 0 }), undefined);
 });
 
-const found = (whole: boolean): Found => ({ shard: 0, copy: COPY, worker: 0, whole, epoch: 1, lsn: 5, memoryBytes: 1 });
+test('what is on the disk comes back however unevenly the shards are filled', (t) => {
+  const path = mkdtempSync(join(tmpdir(), 'farkv-values-'));
+  t.teardown(() => {
+    rmSync(path, { recursive: true });
+  });
+  const copies = [{ member: 's1', id: COPY, state: 'in-sync' }];
+  const state = {
+    policies: [{ level: 'durable' }],
+    servers: [{ id: 's1' }],
+    clusterId: '00',
+    shards: [{}, {}],
+    copySets: [{ copies }, { copies }],
+    tenants: [],
+  } as unknown as MetadataState;
+  const directory = { path, ephemeral: false, instance: '1' } as unknown as DataDirectory;
+  const { log } = valuesOf(state, directory, OPTIONS)!;
+  t.is(log.recovers.length, 2);
+  t.is(log.shardMemoryBytes, OPTIONS.memoryBytes);
+});
+
+const found = (whole: boolean): Found => ({ shard: 0, copy: COPY, worker: 0, whole, epoch: 1, lsn: 5 });
 
 /** A start of a server in a directory; `syncMs` 0: with --sync always. */
 function begun(

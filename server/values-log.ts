@@ -100,7 +100,8 @@ export function valuesOf(
       directory: path,
       cluster: Buffer.from(state.clusterId, 'hex'),
       instance: fromHex64(directory.instance),
-      shardMemoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / Math.max(1, recovers.length))),
+      // What is on the disk comes back however unevenly it is spread. The limit of each is set when that is over.
+      shardMemoryBytes: Math.max(shardMemoryMin, memoryBytes),
       recovers,
       syncMs,
     },
@@ -119,7 +120,7 @@ function threadsOf(names: readonly string[]): number {
 /** Starts the data plane with what is on the disk, and says how far that is. Rejects with what `startsWith` takes. */
 export async function recover(
   plane: Pick<DataPlane, 'recover' | 'progress'>,
-  { log: { directory, shardMemoryBytes }, watch }: Pick<Values, 'log' | 'watch'>,
+  { log: { directory }, watch }: Pick<Values, 'log' | 'watch'>,
   log: Log,
 ): Promise<{ readonly addresses: ReturnType<DataPlane['start']>; readonly found: readonly Found[] }> {
   const timer = setInterval(() => {
@@ -138,13 +139,13 @@ export async function recover(
         { event: 'log-torn', directory },
       );
     report(copies, directory, plane.progress().bytes, log);
-    return { addresses, found: copies.map((c) => ({ ...foundOf(c), memoryBytes: shardMemoryBytes })) };
+    return { addresses, found: copies.map(foundOf) };
   } finally {
     clearInterval(timer);
   }
 }
 
-function foundOf({ shard, copy, worker, whole, epoch, prepared }: RecoveredOnDisk): Omit<Found, 'memoryBytes'> {
+function foundOf({ shard, copy, worker, whole, epoch, prepared }: RecoveredOnDisk): Found {
   return { shard, copy: toHex64(copy), worker, whole, epoch, lsn: prepared };
 }
 

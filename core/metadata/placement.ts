@@ -57,6 +57,17 @@ export function whyNoKeeper({ members }: Pick<MetadataState, 'members'>, id: str
   return isWitness(member) ? `${id} is a witness: it votes, and keeps no values` : undefined;
 }
 
+/**
+ * What the table of a shard may register at most, in bytes, whichever server has it: the memory of all servers by the
+ * number of shards. A limit, not a share: what all tables of a server take together its own --memory bounds. So an
+ * owner and its copies have the same one, and it rises where a server joins.
+ */
+export function tableMemory({ members, shards }: Pick<MetadataState, 'members' | 'shards'>): number {
+  let all = 0;
+  for (const { memoryBytes } of members.values()) all += memoryBytes;
+  return Math.floor(all / Math.max(1, shards.length));
+}
+
 /** Data-plane workers of a member. */
 export function workersOf(member: Member): number {
   return member.fabric.reduce((most, a) => Math.max(most, a.worker + 1), 1);

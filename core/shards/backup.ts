@@ -42,14 +42,14 @@ export function openBackup(c: Common, life: Backup): void {
   life.incarnation = c.random64();
   life.named = life.damaged = life.base = false;
   become(life, { is: 'opening' });
-  const { shard, worker, epoch, incarnation, memoryBytes } = life;
+  const { shard, worker, epoch, incarnation } = life;
   c.ask(life, {
     do: 'open',
     shard,
     worker,
     epoch,
     incarnation,
-    memoryBytes,
+    memoryBytes: c.tableMemory,
     durable: isDurable(c, shard),
     buckets: s.buckets,
   });

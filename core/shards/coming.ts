@@ -23,9 +23,10 @@ type At<S extends ComingState['is']> = Extract<ComingState, { is: S }>;
 
 /** Begins anew, or for the first time. */
 export function open(c: Common, life: Coming): void {
-  const { shard, worker, epoch, incarnation, memoryBytes } = life;
+  const { shard, worker, epoch, incarnation } = life;
   const { buckets } = c.metadata.shards[shard] ?? { buckets: 0 };
   become(life, { is: 'opening' });
+  const memoryBytes = c.tableMemory;
   c.ask(life, { do: 'open', shard, worker, epoch, incarnation, memoryBytes, durable: false, buckets });
 }
 

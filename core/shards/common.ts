@@ -17,6 +17,8 @@ export interface Common {
   readonly leases: ShortLeases<Life>;
   /** This server ends: its shards are given to others. */
   readonly leaving: boolean;
+  /** Of what is opened now, in bytes. */
+  readonly tableMemory: number;
   /** The result comes to the state that the life has now, and to no other. */
   ask(life: Life, action: Asked): void;
   /** The result comes to this part of the life, in whatever state that is then. */

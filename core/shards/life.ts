@@ -12,7 +12,6 @@ interface Opening {
   readonly epoch: number;
   /** Of its contents: 64 random bits, hex. For a shard that comes it is also the name of the copy. */
   readonly incarnation: string;
-  readonly memoryBytes: number;
   /** Of the data plane, which has it for as long as it is open. */
   readonly worker: number;
 }
@@ -149,7 +148,6 @@ export interface Backup {
   readonly kind: 'backup';
   readonly shard: number;
   readonly worker: number;
-  readonly memoryBytes: number;
   /** Of the owner that it is copied from. */
   epoch: number;
   /** The copy's id: another one for each attempt. */
@@ -168,12 +166,11 @@ export interface Backup {
   state: BackupState;
 }
 
-export function newBackup(shard: number, worker: number, memoryBytes: number): Backup {
+export function newBackup(shard: number, worker: number): Backup {
   return {
     kind: 'backup',
     shard,
     worker,
-    memoryBytes,
     epoch: 0,
     incarnation: '',
     attempts: 0,

@@ -16,7 +16,7 @@ class Back extends Rig<CopyLog> {
     copy = log.copy(id)?.id ?? '',
   ) {
     const { epoch } = log.shard(0);
-    super(log, id, hexOf(START), 100, [{ shard: 0, copy, worker: 1, whole, epoch, lsn: 5, memoryBytes: 1000 }]);
+    super(log, id, hexOf(START), 100, [{ shard: 0, copy, worker: 1, whole, epoch, lsn: 5 }]);
   }
 
   /** The join of this start is applied, with what it has found. */

@@ -20,7 +20,6 @@ export interface Found {
   readonly epoch: number;
   /** The last record that it has. */
   readonly lsn: number;
-  readonly memoryBytes: number;
 }
 
 const entryOf = ({ metadata, memberId }: Common, { shard, copy }: Found): Copy | undefined =>
@@ -38,9 +37,9 @@ export function keepsUnread(c: Common, found: Found): boolean {
 
 /** Of a whole one, when the metadata has this start. `begin` is given the life of what is open. */
 export function takeUp(c: Common, found: Found, begin: (life: Backup) => void): void {
-  const { shard, copy, worker, epoch, memoryBytes } = found;
+  const { shard, copy, worker, epoch } = found;
   const entry = entryOf(c, found);
-  const life = newBackup(shard, worker, memoryBytes);
+  const life = newBackup(shard, worker);
   Object.assign(life, { epoch, incarnation: copy, named: true, patienceMs: RECOVER_MS });
   begin(life);
   if (entry?.start === c.memberIncarnation) comeBack(c, life, entry);

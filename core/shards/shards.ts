@@ -2,7 +2,7 @@
  * All shards of one start of a server: gives each what concerns it, and begins and ends their lives. The contract is in
  * index.ts.
  */
-import { workersOf } from '../metadata/placement.js';
+import { tableMemory, workersOf } from '../metadata/placement.js';
 import { EMPTY } from '../metadata/reduce.js';
 import type { MetadataState, Move, Shard } from '../metadata/state.js';
 import type { Action, Asked, CopyNoticed, HeldBack, Left, Result, Told } from './actions.js';
@@ -34,7 +34,6 @@ export interface ShardsOptions {
   readonly memberId: string;
   /** Of this start of the server, hex. */
   readonly memberIncarnation: string;
-  readonly memoryBytes: number;
   /** The least that a shard needs. */
   readonly shardMemoryMin: number;
   /** Of what is granted to clients, and how much longer the last of them may be relied on. */
@@ -92,6 +91,7 @@ export class Shards implements Common {
   #leaving = false;
   /** Servers that are drained, as it was looked at last. */
   #draining = '';
+  #tableMemory = 0;
   #ended = false;
 
   constructor(options: ShardsOptions) {
@@ -250,6 +250,9 @@ export class Shards implements Common {
   get metadata(): MetadataState {
     return this.#metadata;
   }
+  get tableMemory(): number {
+    return this.#tableMemory;
+  }
   get leaving(): boolean {
     return this.#leaving;
   }
@@ -279,13 +282,12 @@ export class Shards implements Common {
   }
 
   given(life: Coming): void {
-    const { shard, epoch, incarnation, memoryBytes, worker } = life;
+    const { shard, epoch, incarnation, worker } = life;
     const held: Held = {
       kind: 'held',
       shard,
       epoch,
       incarnation,
-      memoryBytes,
       worker,
       copies: noCompanions(),
       state: { is: 'announced', busy: false, waited: 'not yet', kept: false },
@@ -295,7 +297,7 @@ export class Shards implements Common {
     advanceHeld(this, held);
   }
 
-  heir({ shard, memoryBytes, worker }: Backup): void {
+  heir({ shard, worker }: Backup): void {
     const s = this.#metadata.shards[shard];
     const set = this.#metadata.copySets?.[shard];
     if (s === undefined || set === undefined) return;
@@ -308,7 +310,6 @@ export class Shards implements Common {
       shard,
       epoch,
       incarnation,
-      memoryBytes,
       worker,
       copies: noCompanions(set.config, copies.joining),
       state: { is: 'leading' },
@@ -318,9 +319,9 @@ export class Shards implements Common {
     this.ask(held, { do: 'lead', shard, epoch, incarnation, copies });
   }
 
-  steppedDown({ shard, epoch, memoryBytes, worker }: Held, copy: string): void {
+  steppedDown({ shard, epoch, worker }: Held, copy: string): void {
     const set = this.#metadata.copySets?.[shard];
-    const life = newBackup(shard, worker, memoryBytes);
+    const life = newBackup(shard, worker);
     Object.assign(life, { epoch, incarnation: copy, named: true, state: { is: 'stepping down' } });
     this.#lives.set(shard, life);
     const isHanded = set?.handed === this.#metadata.shards[shard]?.epoch;
@@ -328,8 +329,8 @@ export class Shards implements Common {
     this.ask(life, { do: 'step down', shard, copy });
   }
 
-  noCopy({ shard, epoch, incarnation, memoryBytes, worker }: Held): void {
-    const life: Backup = { ...newBackup(shard, worker, memoryBytes), epoch, incarnation };
+  noCopy({ shard, epoch, incarnation, worker }: Held): void {
+    const life: Backup = { ...newBackup(shard, worker), epoch, incarnation };
     this.#lives.set(shard, life);
     throwAway(this, life);
   }
@@ -373,6 +374,7 @@ export class Shards implements Common {
       if (life !== undefined) this.#advance(life);
     }
     if (!isNamed(this)) return; // mutation: shards/opened-unnamed
+    this.#limit();
     for (const one of this.#found.splice(0)) takeUp(this, one, (life) => this.#lives.set(life.shard, life));
     this.#unread = this.#unread.filter((one) => keepsUnread(this, one));
     for (const move of this.#metadata.moves) this.#comes(move);
@@ -382,17 +384,15 @@ export class Shards implements Common {
     for (const s of changed) this.#missing.renounce(s, this.#lives);
   }
 
-  #held(): number {
-    let held = 0;
-    for (const life of this.#lives.values()) if (life.kind === 'held') held++;
-    return held;
+  /** Of all tables here, and those that come. */
+  #limit(): void {
+    const memoryBytes = Math.max(this.#options.shardMemoryMin, tableMemory(this.#metadata));
+    if (memoryBytes === this.#tableMemory) return;
+    this.#tableMemory = memoryBytes;
+    this.act({ do: 'limit', memoryBytes });
   }
 
   #openAll(shards: readonly Shard[]): void {
-    const { memoryBytes, shardMemoryMin, random64 } = this.#options;
-    // A limit for each, not a share: shards that come later are not refused because of those that were first. What all
-    // of them take together the data plane bounds.
-    const each = Math.max(shardMemoryMin, Math.floor(memoryBytes / (this.#held() + shards.length)));
     for (const { shard, epoch, worker } of shards) {
       if (this.#missing.isLost(shard)) continue; // mutation: shards/opened-empty
       if (moveOf(this.#metadata, shard)?.phase === 'released') this.act({ do: 'note', note: { of: 'empty', shard } });
@@ -400,8 +400,7 @@ export class Shards implements Common {
         kind: 'held',
         shard,
         epoch,
-        incarnation: random64(),
-        memoryBytes: each,
+        incarnation: this.random64(),
         worker,
         copies: noCompanions(),
         state: { is: 'opening' },
@@ -414,7 +413,7 @@ export class Shards implements Common {
         worker,
         epoch,
         incarnation,
-        memoryBytes: each,
+        memoryBytes: this.#tableMemory,
         durable: isDurable(this, shard),
         buckets: 0,
       });
@@ -424,14 +423,11 @@ export class Shards implements Common {
   /** Begins a copy that this server is to have of another's shard. */
   #copies({ shard, owner, incarnation }: Shard): void {
     const { memberId } = this;
-    const { memoryBytes, shardMemoryMin } = this.#options;
     const me = this.#metadata.members.get(memberId);
     const isWanted = ownEntry(this, shard)?.state === 'joining';
     if (!isWanted || this.#leaving || me === undefined || owner === memberId || this.#lives.has(shard)) return;
     if (owner === undefined || incarnation === undefined) return;
-    const count = this.#lives.size;
-    const each = Math.max(shardMemoryMin, Math.floor(memoryBytes / (count + 1)));
-    const life = newBackup(shard, count % workersOf(me), each);
+    const life = newBackup(shard, this.#lives.size % workersOf(me));
     life.full = this.#tooFull.delete(shard);
     this.#lives.set(shard, life);
     openBackup(this, life);
@@ -439,7 +435,6 @@ export class Shards implements Common {
 
   /** Begins to copy what moves to here; gives back what was copied to here and is lost. */
   #comes({ shard, to, planned, phase, handover }: Move): void {
-    const { memoryBytes, shardMemoryMin, random64 } = this.#options;
     const s = this.#metadata.shards[shard];
     const me = this.#metadata.members.get(this.memberId);
     if (
@@ -453,15 +448,13 @@ export class Shards implements Common {
       return;
     if (phase !== undefined) this.#stay(s, s.owner);
     if (phase !== undefined || s.incarnation === undefined || this.#noRoom.has(shard)) return;
-    const count = this.#lives.size;
     const life: Coming = {
       kind: 'coming',
       shard,
       epoch: s.epoch + 1,
       planned,
-      worker: count % workersOf(me),
-      incarnation: random64(),
-      memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (count + 1))),
+      worker: this.#lives.size % workersOf(me),
+      incarnation: this.random64(),
       attempts: 0,
       last: false,
       full: false,

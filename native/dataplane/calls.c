@@ -269,6 +269,15 @@ void dataplane_set_lease_ms(dataplane *d, uint32_t ms) {
     __atomic_store_n(&d->lease_ms, ms < 1 ? 1 : ms > most ? most : ms, __ATOMIC_RELAXED);
 }
 
+void dataplane_set_table_memory(dataplane *d, uint64_t bytes) {
+    pthread_mutex_lock(&d->lock);
+    __atomic_store_n(&d->table_memory, bytes, __ATOMIC_SEQ_CST);
+    for (uint32_t i = 0; d->state == DP_RUNNING && i < d->c.workers; i++)
+        if (!__atomic_exchange_n(&d->worker[i]->limiting, true, __ATOMIC_SEQ_CST))
+            worker_post(d->worker[i], &d->worker[i]->limits);
+    pthread_mutex_unlock(&d->lock);
+}
+
 /* ---- stats: one worker after the other adds its own ---- */
 
 static bool add_shard(command *c, const shard *s) {

@@ -407,6 +407,9 @@ fkv_status dataplane_set_access(dataplane *d, const dataplane_access *a);
 /* How long the leases are that are granted from now on, where the owner's own does not end before: at least 1 and at
  * most what the configuration says. Short ones before a shard is closed, so that closing it takes no longer. */
 void dataplane_set_lease_ms(dataplane *d, uint32_t ms);
+/* What each table may register from soon after, at least TABLE_MEMORY_MIN: those that are open, and those that are
+ * opened later, whatever they are opened with. */
+void dataplane_set_table_memory(dataplane *d, uint64_t bytes);
 
 /* From the turn in which a request came to the end of the one that handed the last of its answer to the transport. Of
  * requests that were answered, not refused. */
@@ -446,15 +449,12 @@ typedef struct dataplane_worker_stats {
     dataplane_latency latency[FKV_OP_COUNT];
     uint64_t transfers; /* large values taken in */
     poller_stats polling;
-    /* of the thread that serves READs here, where the provider has one */
-    poller_stats responder_polling;
+    poller_stats responder_polling; /* of the thread that serves READs, where the provider has one */
     bool has_responder;
-    /* READs of peers that this process served, where the provider counts them */
-    uint64_t reads_served;
+    uint64_t reads_served; /* READs of peers, by this process, where the provider counts them */
     bool has_log;
     dataplane_log_stats log;
-    uint64_t refused_of[FKV_OP_COUNT]
-                       [FKV_STATUS_COUNT]; /* of `refused` those whose operation is known, as `requests` */
+    uint64_t refused_of[FKV_OP_COUNT][FKV_STATUS_COUNT]; /* of `refused`, where the operation is known */
     uint32_t clients_over[FAB_PROVIDER_COUNT];
     dataplane_reports reports;
 } dataplane_worker_stats;
@@ -477,8 +477,7 @@ typedef struct dataplane_shard_stats {
     bool serving;
     /* of the registered bytes, by what they are backed with; the sum is the table's */
     uint64_t page_bytes[FKV_PAGES_KINDS];
-    /* registered beside them: of segments that clients may know of until their leases are over */
-    uint64_t retired_bytes;
+    uint64_t retired_bytes; /* registered beside them: of segments that clients may know under their leases */
     /* not registered any more, and kept by the system until the last segment of their memory file is retired */
     uint64_t held_bytes;
     /* changes that came before the memory they needed was made, and the longest that one waited */

@@ -75,6 +75,8 @@ static fkv_status make(worker *w, command *c, shard **out) {
     table_config t = memory_table_config(w->d, &c->open, s);
     fkv_status status = table_create(&t, &s->table);
     if (status != FKV_OK) return status;
+    uint64_t memory = __atomic_load_n(&w->d->table_memory, __ATOMIC_SEQ_CST);
+    if (memory) table_set_memory(s->table, memory);
     table_tick(s->table, w->now_ns, w->wall_ms, 0);
     segment **first[] = { &c->first_index, &c->first_heap };
     for (int i = 0; i < 2; i++) {
@@ -100,6 +102,17 @@ void shard_open(job *j) {
         s = NULL;
     }
     memory_opened(c, s);
+}
+
+void shard_limits(job *j) {
+    worker *w = (worker *)(void *)((char *)j - offsetof(worker, limits));
+    __atomic_store_n(&w->limiting, false, __ATOMIC_SEQ_CST);
+    uint64_t memory = __atomic_load_n(&w->d->table_memory, __ATOMIC_SEQ_CST);
+    for (fkv_list *l = w->shards.next; l != &w->shards; l = l->next) {
+        shard *s = LIST_OF(l, shard, of_worker);
+        table_set_memory(s->table, memory);
+        s->tick_ns = w->now_ns;
+    }
 }
 
 /* ---- serve, describe ---- */

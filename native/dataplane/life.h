@@ -10,6 +10,8 @@ void shard_close(job *j);
 void shard_layout(job *j);
 void shard_seal(job *j);
 void shard_pause(job *j);
+/* worker.limits: dataplane_set_table_memory was called. */
+void shard_limits(job *j);
 
 /* In this epoch, under this id, nothing was logged, noted or promised of what is in its table. */
 fkv_status shard_begins(shard *s, uint32_t epoch, uint64_t id);

@@ -256,6 +256,7 @@ int worker_create(dataplane *d, uint32_t number, worker **out) {
     w->number = w->stats.worker = number;
     w->epoll = w->box.fd = -1;
     w->stop_job.run = stop;
+    w->limits.run = shard_limits;
     /* of each client twice its quota, a LAYOUT of each shard, a LEASE and a RENEW */
     uint64_t of_client = 2 * (uint64_t)d->c.client_quota + d->c.shards + 3;
     w->op_max = (uint32_t)min_u64(d->c.max_clients * of_client + OPS_A_SLAB, 1u << 31);

@@ -25,10 +25,12 @@ enum {
  * memory file (base/files.h); until then the next segments of the shard are made of them, and the bound says nothing
  * against it. A first segment is made whatever the count: a shard must be able to open when others have taken all, and
  * it is small. */
-static bool within_bound(const dataplane *d, size_t bytes) {
+uint64_t memory_left(const dataplane *d) {
     uint64_t taken = __atomic_load_n(&d->memory_taken, __ATOMIC_RELAXED);
-    return d->c.memory_bytes == 0 || taken + bytes <= d->c.memory_bytes;
+    if (d->c.memory_bytes == 0) return UINT64_MAX;
+    return d->c.memory_bytes > taken ? d->c.memory_bytes - taken : 0;
 }
+static bool within_bound(const dataplane *d, size_t bytes) { return bytes <= memory_left(d); }
 static void count_freed(dataplane *d, size_t bytes) { __atomic_fetch_sub(&d->memory_taken, bytes, __ATOMIC_RELAXED); }
 static void count_taken(dataplane *d, size_t bytes) { __atomic_fetch_add(&d->memory_taken, bytes, __ATOMIC_RELAXED); }
 

@@ -13,8 +13,9 @@ bool memory_free_lingering(shard *s, uint64_t now); /* those whose time has come
 bool memory_huge_now(const dataplane *d, uint64_t now_ns);
 /* it did not run for so long while it made some */
 void memory_huge_took(dataplane *d, uint64_t now_ns, uint64_t waited_ns);
-void memory_close(command *c, shard *s); /* frees the shard, then ends the command */
-bool memory_notify(const shard *s);      /* on_layout; false: no memory, try again */
+void memory_close(command *c, shard *s);  /* frees the shard, then ends the command */
+bool memory_notify(const shard *s);       /* on_layout; false: no memory, try again */
+uint64_t memory_left(const dataplane *d); /* what all tables together may still have */
 /* A table for this shard, whose memory comes and goes as above. */
 table_config memory_table_config(const dataplane *d, const dataplane_shard *o, shard *s);
 

@@ -66,8 +66,9 @@ struct dataplane {
     uint64_t grant_until_ns;                 /* atomic */
     pthread_mutex_t keys_lock;               /* of `keys`, which transports' threads look at */
     struct access_rules *keys;
-    uint32_t lease_ms; /* atomic: of the next grants */
-    uint32_t clients;  /* atomic: connections of all workers */
+    uint32_t lease_ms;     /* atomic: of the next grants */
+    uint64_t table_memory; /* atomic: dataplane_set_table_memory; 0: not called yet */
+    uint32_t clients;      /* atomic: connections of all workers */
     fab_domain *domain[FAB_PROVIDER_COUNT];
     fab_listener **listener; /* [c.listens] */
     worker *worker[DATAPLANE_WORKERS_MAX];
@@ -136,6 +137,8 @@ struct worker {
     dedup dedup;
     challenges challenges;
     access_rules *access;
+    job limits;         /* shard_limits */
+    bool limiting;      /* atomic: it is posted */
     uint64_t expiry_ms; /* wall clock: no client's ticket expires before; UINT64_MAX: there is none */
 
     op *free_ops;

@@ -205,6 +205,16 @@ test('the length of leases is a whole number of milliseconds', async (t) => {
   await plane.close();
 });
 
+test('what a table may have is set for all that are open', async (t) => {
+  const plane = await Plane.start({});
+  plane.native.setTableMemory(8 << 20);
+  const { shards } = await plane.native.stats();
+  t.true(shards.length > 0 && shards.every(({ memoryBytes }) => memoryBytes === 8 << 20));
+  for (const wrong of [(4 << 20) - 1, (8 << 20) + 0.5, NaN, 2 ** 60, 'x', undefined])
+    t.throws(() => plane.native.setTableMemory(wrong as number), { code: 'ERR_CONFIG' });
+  await plane.close();
+});
+
 test('nothing is granted or answered beyond the end that was set', async (t) => {
   const plane = await Plane.start({ leaseMs: 50 });
   const client = Driver.to(plane);

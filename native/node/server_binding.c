@@ -123,6 +123,20 @@ static napi_value set_lease_ms(napi_env env, napi_callback_info info) {
     return napi_get_undefined(env, &undefined) == napi_ok ? undefined : NULL;
 }
 
+static napi_value set_table_memory(napi_env env, napi_callback_info info) {
+    napi_value self, argv[1], undefined;
+    double bytes;
+    server *s = server_self(env, info, &self, argv, 1);
+    if (!s) return NULL;
+    if (napi_get_value_double(env, argv[0], &bytes) != napi_ok ||
+        !(bytes >= TABLE_MEMORY_MIN && bytes <= 9007199254740991.0) || bytes != (double)(uint64_t)bytes) {
+        binding_bad_option(env, "bytes must be an integer from %d", TABLE_MEMORY_MIN);
+        return NULL;
+    }
+    dataplane_set_table_memory(s->d, (uint64_t)bytes);
+    return napi_get_undefined(env, &undefined) == napi_ok ? undefined : NULL;
+}
+
 /* ---- life ---- */
 
 static void environment_ends(void *arg) {
@@ -316,6 +330,7 @@ bool binding_init_server(napi_env env, napi_value exports) {
         { "setGrantUntil", set_grant_until },
         { "setAccess", set_access },
         { "setLeaseMs", set_lease_ms },
+        { "setTableMemory", set_table_memory },
         { "close", close_method },
     };
     enum { METHODS = sizeof methods / sizeof *methods };

@@ -82,6 +82,8 @@ typedef struct table_segment {
 /* The shard has changed its owner, and this table is the new one's: versions that are given from now on are above all of
  * earlier epochs. `epoch` is above the present one. */
 void table_set_epoch(table *t, uint32_t epoch);
+/* The limit from now on, at least TABLE_MEMORY_MIN. What is registered beyond it stays. */
+void table_set_memory(table *t, uint64_t bytes);
 /* Whether somebody may read the table, as from the first; while nobody does, what is freed need not stay as it is. */
 void table_set_read(table *t, bool read);
 uint32_t table_layout_epoch(const table *t); /* changes whenever a segment comes or goes */

@@ -8,7 +8,7 @@ import type { PlannedMove } from '../../core/metadata/plan.js';
 import type { MoveError } from '../shards/move-errors.js';
 import type { ClusterStatus } from '../status.js';
 import type { ClusterConnection } from './cluster.js';
-import { moveLines, errorLine, errorLines } from '../move-lines.js';
+import { moveLines, errorLine, errorLines, roomLines } from '../move-lines.js';
 import { table } from './table.js';
 
 export type Cluster = Pick<ClusterConnection, 'call' | 'status' | 'until'>;
@@ -44,10 +44,12 @@ export async function moveOne(
   }
   const moveErrors = ({ moveErrors }: ClusterStatus): readonly MoveError[] =>
     moveErrors.filter((one) => one.shard === shard && one.to === to);
-  const inTheWay = (status: ClusterStatus): string[] =>
-    moveErrors(status)
+  const inTheWay = (status: ClusterStatus): string[] => [
+    ...moveErrors(status)
       .filter((one) => !one.calledOff)
-      .map(errorLine);
+      .map(errorLine),
+    ...roomLines(status, (one) => one.shard === shard && one.to === to),
+  ];
   const over = (now: ClusterStatus): boolean =>
     serves(now, shard, to) || (!onItsWay(now, shard, to) && ownerOf(now, shard) !== to);
   const owner = ownerOf(await cluster.until(over, waitMs, `the move of shard ${shard} to ${to}`, inTheWay), shard);

@@ -54,7 +54,7 @@ test('a shard that comes is opened under the next epoch, copied, and served as i
   t.deepEqual(
     world.events.filter((e) => /^(open|copy|finish|serve|close|propose)/.test(e)),
     [
-      `open 0 epoch 2 memory ${16 << 20}`,
+      `open 0 epoch 2 memory ${2 << 26}`,
       'copy 0',
       'propose shard-copy',
       'finish 0',

@@ -8,7 +8,7 @@ test('a shard is opened under its epoch, told, and served only when the old leas
   const world = new World();
   world.apply(bootstrap(1), join(1), { t: 'assign-shards' });
   await world.quiet();
-  t.deepEqual(world.events, [`open 0 epoch 1 memory ${16 << 20}`, 'propose shard-opened']);
+  t.deepEqual(world.events, [`open 0 epoch 1 memory ${1 << 26}`, 'propose shard-opened']);
   t.false(world.life.settled);
   world.leasesOver();
   await world.life.until(() => world.life.settled);
@@ -17,11 +17,11 @@ test('a shard is opened under its epoch, told, and served only when the old leas
   t.deepEqual(world.life.serving, [0]);
 });
 
-test('the start is marked once, before the first shard is served, and memory is shared out', async (t) => {
+test('the start is marked once, before the first shard is served, and memory has its limit', async (t) => {
   const world = await serving(t, 4);
   t.is(world.events.filter((e) => e === 'marked').length, 1);
   t.true(world.events.indexOf('marked') < world.events.findIndex((e) => e.startsWith('serve')));
-  t.is(world.events.filter((e) => e.endsWith(`memory ${4 << 20}`)).length, 4);
+  t.is(world.events.filter((e) => e.endsWith(`memory ${16 << 20}`)).length, 4);
   t.deepEqual(world.life.serving, [0, 1, 2, 3]);
 });
 
@@ -49,12 +49,18 @@ test('nothing is opened before the metadata names this start of the server', asy
   t.deepEqual(world.events, []);
   world.apply(join(1, 7));
   await world.quiet();
-  t.is(world.events[0], `open 0 epoch 2 memory ${16 << 20}`);
+  t.is(world.events[0], `open 0 epoch 2 memory ${1 << 26}`);
 });
 
-test('shards that come later have their limit too, and none has less than the least', async (t) => {
-  const world = await serving(t, 5);
-  t.is(world.events.filter((e) => e.endsWith(`memory ${4 << 20}`)).length, 5);
+test('tables may have more when a server joins, and none has less than the least', async (t) => {
+  const world = new World();
+  world.apply(bootstrap(32, ['s1', 's2']), join(1), { t: 'assign-shards' });
+  await world.quiet();
+  t.is(world.events.filter((e) => e.endsWith(`memory ${4 << 20}`)).length, 32);
+  t.deepEqual(world.dataPlane.limits, [4 << 20]);
+  world.apply({ ...join(50), id: 's2', instance: incarnation(98), memoryBytes: 1 << 28 });
+  await world.quiet();
+  t.deepEqual(world.dataPlane.limits, [4 << 20, (2 ** 26 + 2 ** 28) / 32]);
   t.deepEqual(world.failures, []);
 });
 
@@ -152,7 +158,7 @@ test('a shard that the metadata takes away is closed, and opened again under the
   t.deepEqual(world.events.slice(before, before + 4), [
     'close 0',
     'closed 0',
-    `open 0 epoch 3 memory ${16 << 20}`,
+    `open 0 epoch 3 memory ${1 << 26}`,
     'propose shard-opened',
   ]);
 });

@@ -40,7 +40,6 @@ export interface ShardDriverOptions {
   readonly memberId: string;
   /** Of this start of the server, hex. */
   readonly incarnation: string;
-  readonly memoryBytes: number;
   /** The least that a shard needs. */
   readonly shardMemoryMin: number;
   readonly dataPlane: Pick<
@@ -51,6 +50,7 @@ export interface ShardDriverOptions {
     | 'layout'
     | 'stats'
     | 'setLeaseMs'
+    | 'setTableMemory'
     | 'sealShard'
     | 'pauseShard'
     | 'copyShard'
@@ -122,23 +122,11 @@ export class ShardDriver {
   #leasesOver = false;
 
   constructor(options: ShardDriverOptions) {
-    const {
-      memberId,
-      incarnation,
-      memoryBytes,
-      shardMemoryMin,
-      leaseMs,
-      leaseOverMs,
-      random64,
-      dataPlane,
-      sleep,
-      log,
-    } = options;
+    const { memberId, incarnation, shardMemoryMin, leaseMs, leaseOverMs, random64, dataPlane, sleep, log } = options;
     this.#options = options;
     this.#shards = new Shards({
       memberId,
       memberIncarnation: incarnation,
-      memoryBytes,
       shardMemoryMin,
       leaseMs,
       leaseOverMs,
@@ -272,6 +260,9 @@ export class ShardDriver {
     switch (action.do) {
       case 'mark':
         beforeServing();
+        return;
+      case 'limit':
+        dataPlane.setTableMemory(action.memoryBytes);
         return;
       case 'leases':
         dataPlane.setLeaseMs(action.ms);

@@ -95,7 +95,7 @@ test('a shard that is taken away while it is being opened is closed when it is o
   world.apply(bootstrap(1, ['s1', 's2']), join(1), { t: 'assign-shards' }, other);
   world.apply({ ...MOVE, to: 's2' });
   await world.quiet();
-  t.deepEqual(world.events, [`open 0 epoch 1 memory ${16 << 20}`]);
+  t.deepEqual(world.events, [`open 0 epoch 1 memory ${2 << 26}`]);
   open();
   await world.quiet();
   t.deepEqual(world.events.slice(1), ['close 0', 'closed 0']);

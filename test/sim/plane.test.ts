@@ -16,7 +16,7 @@ const LEASE_MS = 40;
 class Rig {
   /** How often clients were allowed to rely on the shard. */
   claims = 0;
-  readonly #life = newBackup(SHARD, 0, 1);
+  readonly #life = newBackup(SHARD, 0);
   readonly #plane: Plane;
   #nowMs = 0;
 

@@ -79,7 +79,6 @@ export class Plane {
     this.shards = new Shards({
       memberId,
       memberIncarnation,
-      memoryBytes: 1 << 20,
       shardMemoryMin: 1,
       leaseMs,
       leaseOverMs: leaseOverMs / WAIT_PART,

@@ -65,6 +65,7 @@ export class FakeDataPlane implements Pick<
   | 'layout'
   | 'stats'
   | 'setLeaseMs'
+  | 'setTableMemory'
   | 'sealShard'
   | 'pauseShard'
   | 'copyShard'
@@ -84,6 +85,8 @@ export class FakeDataPlane implements Pick<
   | 'discardCopy'
 > {
   readonly events: string[];
+  /** Of each table, as they were set. */
+  readonly limits: number[] = [];
   readonly layouts = new Map<number, ShardLayout>();
   /** Holds closeShard back until it is called. */
   closing: Promise<void> = Promise.resolve();
@@ -227,6 +230,9 @@ export class FakeDataPlane implements Pick<
     return Promise.resolve();
   }
 
+  setTableMemory(bytes: number): void {
+    this.limits.push(bytes);
+  }
   setLeaseMs(ms: number): void {
     this.events.push(`leases of ${ms} ms`);
   }
@@ -256,7 +262,6 @@ export class World {
       incarnation: incarnation(1),
       leaseMs: 2000,
       leaseOverMs: 2014,
-      memoryBytes: 16 << 20,
       shardMemoryMin: 4 << 20,
       dataPlane: this.dataPlane,
       state: () => this.machine.state,

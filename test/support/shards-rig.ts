@@ -22,7 +22,6 @@ export class Rig<L extends MetadataLog = MetadataLog> {
     this.shards = new Shards({
       memberId,
       memberIncarnation,
-      memoryBytes: 1 << 20,
       shardMemoryMin: 1,
       leaseMs: 1000,
       leaseOverMs: 1010,

@@ -29,8 +29,10 @@ static void visited(worker *w, void *ctx) {
 static void on_worker(void (*at)(shard *s, void *ctx), void *ctx) { rig_visit(&r, visited, &(visit){ at, ctx }); }
 
 static void make(shard *s, void *place) { CHECK(backup_make(s, COPY, LEASE_MS, place)); }
+static uint64_t bound; /* of all tables together; 0: none */
 static void up(uint64_t memory) {
     rig_init(&r, FAB_SHM, NULL);
+    r.config.memory_bytes = bound;
     number = raw_shard_of(0, "alpha", 5);
     r.config.on_copy = on_copy;
     rig_start(&r);
@@ -328,11 +330,11 @@ TEST(a_copy_holds_a_whole_window_and_no_more) {
 }
 
 /* The limit that a copy says is one that it keeps: whoever heeds it never finds it without memory. */
-TEST(what_lies_within_the_limit_finds_room) {
+static void finds_room_within_the_limit(uint64_t memory) {
     static uint8_t value[8000];
     static message m;
     uint64_t lsn = 0, sent = 0, limit;
-    up(4 << 20);
+    up(memory);
     limit = seen(0).follow.room;
     CHECK(limit > 0 && limit < 4 << 20);
     for (;;) {
@@ -348,6 +350,12 @@ TEST(what_lies_within_the_limit_finds_room) {
     }
     CHECK(lsn > 300);
     down();
+}
+TEST(what_lies_within_the_limit_finds_room) { finds_room_within_the_limit(4 << 20); }
+TEST(what_lies_within_the_bound_of_all_tables_finds_room) {
+    bound = 4 << 20;
+    finds_room_within_the_limit(MEMORY);
+    bound = 0;
 }
 
 TEST(a_copy_that_is_full_says_so_once_and_acknowledges_nothing_more) {
@@ -430,6 +438,7 @@ int main(int argc, char **argv) {
     RUN(two_records_of_one_key_that_are_not_committed_end_the_copy);
     RUN(a_copy_holds_a_whole_window_and_no_more);
     RUN(what_lies_within_the_limit_finds_room);
+    RUN(what_lies_within_the_bound_of_all_tables_finds_room);
     RUN(a_copy_that_is_full_says_so_once_and_acknowledges_nothing_more);
     RUN(a_record_that_waits_for_memory_is_taken_when_that_has_come);
     RUN(a_copy_counts_its_leases_and_grants_none_when_it_withholds);

@@ -232,6 +232,41 @@ TEST(all_shards_together_register_no_more_than_the_bound) {
     down();
 }
 
+/* Puts until shard 0 is full; how many it took. */
+static int fill(void) {
+    static const char value[1000];
+    static int next;
+    char key[16];
+    for (int had = 0;; next++) {
+        snprintf(key, sizeof key, "fill%d", next);
+        if (raw_shard_of(0, key, strlen(key)) != 0) continue;
+        fkv_status s = raw_put(&c, key, value, sizeof value);
+        CHECK(s == FKV_OK || s == FKV_BUSY || s == FKV_TABLE_FULL);
+        if (s == FKV_TABLE_FULL) return had;
+        had += s == FKV_OK;
+    }
+}
+
+TEST(tables_have_the_limit_that_was_set_last_whatever_they_were_opened_with) {
+    enum { LIMIT = 4 << 20 };
+    rig_init(&r, provider, NULL);
+    rig_up(&r, RIG_SHARDS, LIMIT);
+    raw_up(&c, &r, 1);
+    int first = fill();
+    CHECK(first > 1000);
+    dataplane_set_table_memory(r.d, 2 * LIMIT);
+    int more = fill(); /* a put may come before the worker knows of it: it is full then, too */
+    if (more == 0) more = fill();
+    CHECK(more > first * 8 / 10);
+    rig_close(&r, 1);
+    CHECK_EQ(rig_open_shard(&r, 1, 0, LIMIT, NULL), FKV_OK);
+    dataplane_stats *stats = rig_stats(&r);
+    CHECK_EQ(stats->shards, RIG_SHARDS);
+    for (uint32_t i = 0; i < stats->shards; i++) CHECK_EQ(stats->shard[i].table.memory_bytes, 2 * LIMIT);
+    free(stats);
+    down();
+}
+
 static uint32_t layouts; /* atomic */
 static void count_layout(void *ctx, uint32_t shard, uint32_t epoch) {
     (void)ctx, (void)shard, (void)epoch;
@@ -444,6 +479,7 @@ static void tests(void) {
     RUN(what_arrives_while_the_owner_is_paused_past_its_lease_is_not_answered);
     RUN(leases_can_be_made_shorter_and_as_long_as_before);
     RUN(all_shards_together_register_no_more_than_the_bound);
+    RUN(tables_have_the_limit_that_was_set_last_whatever_they_were_opened_with);
     RUN(the_layout_names_every_segment_and_grows_with_the_table);
     RUN(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself);
     if (provider == FAB_SIM) return; /* its memory is this process's, and its time runs slowly */

@@ -124,6 +124,33 @@ typedef struct seen {
     uint8_t count[40000];
     int others;
 } seen;
+TEST(a_table_fills_its_limit_and_goes_on_when_that_rises) {
+    host *h = host_open(4 * MIB, 0, 0);
+    int n = 0, first;
+    while (host_put_number(h, n, 1000) == FKV_OK) n++;
+    first = n;
+    table_set_memory(h->t, 8 * MIB);
+    while (host_put_number(h, n, 1000) == FKV_OK) n++;
+    CHECK(n > 19 * first / 10 && n < 22 * first / 10);
+    table_stats s;
+    table_get_stats(h->t, &s);
+    CHECK(s.memory_bytes == 8 * MIB && s.index_bytes + s.heap_bytes <= 8 * MIB);
+    host_check(h);
+    /* Below what there is: nothing goes, and nothing comes before room is made. */
+    table_set_memory(h->t, 4 * MIB);
+    CHECK_EQ(host_put_number(h, n, 1000), FKV_TABLE_FULL);
+    for (int i = 0; i < n; i++) CHECK(host_has_number(h, i, 1000));
+    for (int i = 0; i < n / 2 + n / 8; i++) {
+        char key[32];
+        int k = host_number_key(key, sizeof key, i);
+        table_op op = host_op(h, TABLE_DELETE, key, (size_t)k, NULL, 0);
+        CHECK_EQ(host_do_patiently(h, &op, NULL), FKV_OK);
+    }
+    host_drain(h);
+    CHECK_EQ(host_put_number(h, n, 1000), FKV_OK);
+    host_check(h);
+    host_close(h);
+}
 static void see(void *ctx, const table_entry *e) {
     seen *s = ctx;
     char digits[13] = { 0 };
@@ -350,6 +377,7 @@ int main(int argc, char **argv) {
     RUN(a_reader_that_holds_an_old_header_never_misses_a_key);
     RUN(chains_shorten_when_keys_go);
     RUN(a_refused_segment_is_a_full_table_and_is_asked_for_again);
+    RUN(a_table_fills_its_limit_and_goes_on_when_that_rises);
     RUN(a_scan_meets_every_key_that_stays_once_while_the_table_grows);
     RUN(while_huge_pages_are_late_small_segments_come_in_between);
     RUN(a_size_that_neither_segment_on_its_way_is_for_waits);

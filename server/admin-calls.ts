@@ -24,6 +24,7 @@ import type { LeaseGrantor } from './metadata/lease-grantor.js';
 import type { Peers } from './metadata/peers.js';
 import type { Outcome } from './metadata/proposer.js';
 import { checkResetCall } from './shard-reset.js';
+import { checkStatusCall } from './status-call.js';
 
 export interface AdminContext {
   readonly id: string;
@@ -153,7 +154,7 @@ const checks: Readonly<Record<string, Check<unknown>>> = {
  * arguments that are none.
  */
 export function checkOperatorCall(access: Caller, method: string, args: unknown): unknown {
-  if (method === 'status') return {};
+  if (method === 'status') return checkStatusCall(args, method);
   const check = access === 'operator' && Object.hasOwn(checks, method) ? checks[method] : undefined;
   if (check === undefined) throw noSuchCall(access, method);
   return check(args, method);

@@ -2,6 +2,7 @@ import test from 'ava';
 import { EMPTY } from '../core/metadata/reduce.js';
 import { answerCall, type CallContext } from './calls.js';
 import { OWN_READINESS } from './http/bounds.js';
+import type { ClusterStatus } from './status.js';
 
 test('a server that was removed is answered nothing more on the connection that it has', async (t) => {
   let ids = ['s1', 's2'];
@@ -44,4 +45,30 @@ test('what probes need is answered without a question to the data plane, and to 
   t.like(await answerCall(context, 'monitor', OWN_READINESS, {}), { role: 'learner', leaseHeld: true, waiting: [] });
   for (const access of ['joiner', 'operator', 'peer'] as const)
     await t.throwsAsync(answerCall(context, access, OWN_READINESS, {}), undefined, access);
+});
+
+test('of a status other servers have a part of the time for which the caller waits, and a second at most', async (t) => {
+  const asked: number[] = [];
+  const context = {
+    id: 's1',
+    driver: { state: EMPTY, leader: 0, status: () => ({ term: 1 }) },
+    peers: {
+      ids: ['s1', 's2'],
+      idOf: () => undefined,
+      call: (_id: string, _method: string, _args: unknown, timeoutMs: number) => {
+        asked.push(timeoutMs);
+        return Promise.reject(new Error('it stands still'));
+      },
+    },
+    own: () => Promise.resolve({ moveErrors: [], heldBack: [], fullCopies: [], movedVotes: [], failovers: [] }),
+  } as unknown as CallContext;
+  for (const call of [{ timeoutMs: 500 }, { timeoutMs: 1 }, { timeoutMs: 60_000 }, {}]) {
+    const { members } = (await answerCall(context, 'operator', 'status', call)) as ClusterStatus;
+    t.deepEqual(
+      members.map(({ id, state }) => `${id} ${state}`),
+      ['s1 up', 's2 absent'],
+    );
+  }
+  t.deepEqual(asked, [125, 1, 1000, 1000]);
+  await t.throwsAsync(answerCall(context, 'operator', 'status', { timeoutMs: -1 }), { code: 'ERR_PROTOCOL' });
 });

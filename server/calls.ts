@@ -16,6 +16,7 @@ import { OWN_READINESS, OWN_STATUS } from './http/bounds.js';
 import { scrapeStatus, type ScrapeStatus } from './http/scrape-status.js';
 import { ownReadiness, type OwnReadiness, type ReadinessParts } from './own-readiness.js';
 import { checkNodeStatus, clusterStatus, raftPart, type ClusterStatus, type NodeStatus } from './status.js';
+import { checkStatusCall, othersMs, type StatusCall } from './status-call.js';
 
 export interface CallContext extends AdminContext {
   readonly driver: Pick<MetadataDriver, 'propose' | 'status' | 'state' | 'leader' | 'leads'>;
@@ -49,9 +50,6 @@ export interface CallContext extends AdminContext {
   >;
 }
 
-/** How long another server may take to say how it is. */
-const STATUS_MS = 1000;
-
 const checkIsAt = record<{ readonly peer: readonly string[] }>({ peer: checkAddresses });
 const checkPropose = record<{ readonly bytes: Uint8Array }>({ bytes: bytes(COMMAND_LIMITS.bytes) });
 
@@ -78,14 +76,14 @@ function statusOf({ driver, peers, id }: CallContext, nodes: ReadonlyMap<string,
   });
 }
 
-async function status(context: CallContext): Promise<ClusterStatus> {
+async function status(context: CallContext, call: StatusCall): Promise<ClusterStatus> {
   const { peers, id } = context;
   const nodes = new Map<string, NodeStatus>([[id, await nodeStatus(context)]]);
   await Promise.all(
     peers.ids.map(async (peer) => {
       if (peer === id) return;
       // Whoever does not answer is shown as unreachable.
-      const answer = await peers.call(peer, 'node-status', {}, STATUS_MS).then(
+      const answer = await peers.call(peer, 'node-status', {}, othersMs(call)).then(
         (value) => checkNodeStatus(value, peer),
         () => undefined,
       );
@@ -153,7 +151,7 @@ export async function answerCall(
     throw new FarkvError('ERR_UNAUTHORIZED', `${from} is not one of the servers of this cluster any more`);
   if (access === 'joiner') {
     if (method === 'join' && from !== undefined) return await answerJoin(context, from, args);
-  } else if (method === 'status') return await status(context);
+  } else if (method === 'status') return await status(context, checkStatusCall(args, method));
   // Asked by the thread of clients and operators itself, for /metrics, /readyz and /role: no frame names them.
   else if (method === OWN_STATUS && access === 'monitor') return await ownStatus(context);
   else if (method === OWN_READINESS && access === 'monitor') return readiness(context);

@@ -142,7 +142,7 @@ export class FarkvNode {
 
   async status(): Promise<ClusterStatus> {
     if (this.#calls === undefined) throw new FarkvError('ERR_CLOSED', 'the server is not running');
-    return (await answerCall(this.#calls, 'monitor', 'status', undefined)) as ClusterStatus;
+    return (await answerCall(this.#calls, 'monitor', 'status', {})) as ClusterStatus;
   }
 
   /** Idempotent. Waits, for a bounded time, until clients can no longer read what this server gives up. */

@@ -23,8 +23,9 @@ export class ClusterConnection {
     return allVisible(await this.#client.call(method, args, this.#timeoutMs));
   }
 
+  /** The server that is asked is told how long this waits: it shows others that take too long as unreachable. */
   async status(): Promise<ClusterStatus> {
-    return (await this.call('status', {})) as ClusterStatus;
+    return (await this.call('status', { timeoutMs: this.#timeoutMs })) as ClusterStatus;
   }
 
   /**

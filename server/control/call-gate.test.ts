@@ -9,10 +9,11 @@ const settle = async (): Promise<void> => {
 
 /** A gate whose calls are answered, and whose pauses end, when the test says so. */
 function gate() {
-  const asked: { readonly what: string; readonly answer: (value: unknown) => void }[] = [];
+  const asked: { readonly what: string; readonly args: unknown; readonly answer: (value: unknown) => void }[] = [];
   const pauses: (() => void)[] = [];
   const made = new CallGate(
-    (caller, method) => new Promise((resolve) => asked.push({ what: `${caller} ${method}`, answer: resolve })),
+    (caller, method, args) =>
+      new Promise((resolve) => asked.push({ what: `${caller} ${method}`, args, answer: resolve })),
     (then) => pauses.push(then),
   );
   return { made, asked, pauses };
@@ -67,4 +68,32 @@ test('calls under way are bounded', async (t) => {
   await settle();
   asked[0]?.answer('done');
   t.is(await again, 'ok');
+});
+
+test('who has little time shares a status with those alike, and does not wait for one that has more', async (t) => {
+  const { made, asked, pauses } = gate();
+  const patient = made.call('monitor', 'status', {});
+  const first = made.call('operator', 'status', { timeoutMs: 500 });
+  await settle();
+  const later = [900, 300, 700].map((timeoutMs) => made.call('operator', 'status', { timeoutMs }));
+  await settle();
+  t.deepEqual(
+    asked.map(({ args }) => args),
+    [{}, { timeoutMs: 500 }],
+  );
+  asked[1]?.answer('in time');
+  t.is(await first, 'in time');
+  await settle();
+  pauses.shift()?.();
+  await settle();
+  t.deepEqual(
+    asked.slice(2).map(({ args }) => args),
+    [{ timeoutMs: 300 }],
+    'all of them wait for it',
+  );
+  asked[2]?.answer('alike');
+  t.deepEqual(await Promise.all(later), ['alike', 'alike', 'alike']);
+  asked[0]?.answer('whole');
+  t.is(await patient, 'whole');
+  t.is(await codeOf(made.call('monitor', 'status', { timeoutMs: 'soon' })), 'ERR_PROTOCOL');
 });

@@ -3,30 +3,36 @@
  * at a time, so no number of callers keeps it busy. Clients make no calls.
  *
  * `status` is asked by monitors and by anybody: those that wait for one get the same answer, and the next one is put
- * together only after STATUS_PAUSE_MS. An answer never is older than its question.
+ * together only after STATUS_PAUSE_MS. An answer never is older than its question. Callers with a short time-out share
+ * statuses of their own: they cannot wait for one that gives a silent server its full time (status-call.ts).
  */
 import { FarkvError } from '../../core/errors.js';
+import { checkStatusCall, isHurried, type StatusCall } from '../status-call.js';
 import type { Caller } from './auth.js';
 import { CALLS_ALL, STATUS_PAUSE_MS } from './bounds.js';
 
 export type Ask = (caller: Caller, method: string, args: unknown) => Promise<unknown>;
+type Pause = (then: () => void) => void;
 
 export class CallGate {
   readonly #ask: Ask;
-  readonly #pause: (then: () => void) => void;
+  readonly #patient: SharedStatus;
+  readonly #hurried: SharedStatus;
   #underWay = 0;
-  /** The status that is asked for when the present one is answered and the pause is over. */
-  #next: { readonly answer: Promise<unknown>; readonly begin: () => void } | undefined;
-  #busy = false;
 
-  constructor(ask: Ask, pause = (then: () => void): void => void setTimeout(then, STATUS_PAUSE_MS)) {
+  constructor(ask: Ask, pause: Pause = (then) => void setTimeout(then, STATUS_PAUSE_MS)) {
     this.#ask = ask;
-    this.#pause = pause;
+    const status = (call: StatusCall): Promise<unknown> => ask('monitor', 'status', call);
+    this.#patient = new SharedStatus(status, pause);
+    this.#hurried = new SharedStatus(status, pause);
   }
 
-  /** Throws ERR_BUSY when too many are under way. */
+  /** Throws ERR_BUSY when too many are under way, ERR_PROTOCOL for arguments of `status` that are none. */
   async call(caller: Caller, method: string, args: unknown): Promise<unknown> {
-    if (method === 'status') return await this.#status();
+    if (method === 'status') {
+      const call = checkStatusCall(args, method);
+      return await (isHurried(call) ? this.#hurried : this.#patient).get(call);
+    }
     if (this.#underWay >= CALLS_ALL)
       throw new FarkvError('ERR_BUSY', `this server answers at most ${CALLS_ALL} calls at once`);
     this.#underWay += 1;
@@ -36,14 +42,39 @@ export class CallGate {
       this.#underWay -= 1;
     }
   }
+}
 
-  #status(): Promise<unknown> {
-    if (this.#next !== undefined) return this.#next.answer;
+interface NextStatus {
+  readonly answer: Promise<unknown>;
+  readonly begin: () => void;
+  /** The least of those who wait for it. */
+  timeoutMs: number;
+}
+
+/** One status at a time, for all who wait for it. */
+class SharedStatus {
+  readonly #ask: (call: StatusCall) => Promise<unknown>;
+  readonly #pause: Pause;
+  /** What is asked for when the present one is answered and the pause is over. */
+  #next: NextStatus | undefined;
+  #busy = false;
+
+  constructor(ask: (call: StatusCall) => Promise<unknown>, pause: Pause) {
+    this.#ask = ask;
+    this.#pause = pause;
+  }
+
+  get({ timeoutMs = Infinity }: StatusCall): Promise<unknown> {
+    if (this.#next !== undefined) {
+      this.#next.timeoutMs = Math.min(this.#next.timeoutMs, timeoutMs);
+      return this.#next.answer;
+    }
     let begin: () => void = () => undefined;
-    const answer = new Promise<void>((resolve) => (begin = resolve)).then(() => this.#ask('monitor', 'status', {}));
-    this.#next = { answer, begin };
+    const begun = new Promise<void>((resolve) => (begin = resolve));
+    const next: NextStatus = { begin, timeoutMs, answer: begun.then(() => this.#ask(callOf(next.timeoutMs))) };
+    this.#next = next;
     this.#look();
-    return answer;
+    return next.answer;
   }
 
   #look(): void {
@@ -59,4 +90,8 @@ export class CallGate {
     next.answer.then(over, over);
     next.begin();
   }
+}
+
+function callOf(timeoutMs: number): StatusCall {
+  return timeoutMs === Infinity ? {} : { timeoutMs };
 }

@@ -12,6 +12,10 @@ test('farkv ready finds the port that the environment names, and ends with 0 onc
   await Cluster.start(t, { args: ['--http-listen', `127.0.0.1:${port}`] });
   t.like(await farkv(['ready'], { env }), { code: 0, stdout: 'ready\n', stderr: '' });
   t.like(await farkv(['ready', `127.0.0.1:${port}`, '--live']), { code: 0, stdout: 'ok\n' });
+  t.like(await farkv(['ready', `https://127.0.0.1:${port}`]), {
+    code: 69,
+    stderr: `farkv ready: 127.0.0.1:${port} speaks http, and was asked by https: farkv ready http://127.0.0.1:${port}\n`,
+  });
 });
 
 test('a server that waits for others is live and not ready', async (t) => {
@@ -30,6 +34,9 @@ test('farkv ready speaks TLS to a server with certificates', async (t) => {
   const at = cluster.server(0).readyLine?.http[0] ?? '';
   t.like(await farkv(['ready', `https://${at}`]), { code: 0, stdout: 'ready\n' });
   t.like(await farkv(['ready', at], { env: { FARKV_TLS_CERT: '/some/file' } }), { code: 0 });
-  t.is((await farkv(['ready', at])).code, 69);
+  t.like(await farkv(['ready', at]), {
+    code: 69,
+    stderr: `farkv ready: ${at} speaks https, and was asked by http: farkv ready https://${at}\n`,
+  });
   t.is((await farkv(['ready', 'no port'])).code, 2);
 });

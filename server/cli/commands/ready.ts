@@ -54,6 +54,23 @@ async function ask(url: URL, timeoutMs: number): Promise<{ readonly status: numb
   return { status: response.statusCode ?? 0, said: visible((await startOf(response)).trim()) };
 }
 
+const schemeOf = ({ protocol }: URL): string => protocol.slice(0, -1);
+
+/** Whoever took the connection and did not understand what it was sent may speak the other of http and https. */
+async function otherScheme(
+  url: URL,
+  { name, code }: NodeJS.ErrnoException,
+  timeoutMs: number,
+): Promise<URL | undefined> {
+  if (name === 'AbortError' || code === 'ECONNREFUSED' || code === 'ENOTFOUND') return undefined;
+  const other = new URL(url);
+  other.protocol = url.protocol === 'https:' ? 'http:' : 'https:';
+  return await ask(other, timeoutMs).then(
+    () => other,
+    () => undefined,
+  );
+}
+
 const ready: CliCommand<ReadyArguments> = {
   command: 'ready [address]',
   describe: 'Ask a server at its --http-listen whether it is ready',
@@ -79,13 +96,19 @@ const ready: CliCommand<ReadyArguments> = {
       throw new FarkvError('ERR_CONFIG', `address: ${(cause as Error).message}`, { cause });
     }
     const say = (text: string): void => printError(`farkv ready: ${text}\n`);
+    const timeoutMs = timeoutOf({ timeout });
     try {
-      const { status, said } = await ask(url, timeoutOf({ timeout }));
+      const { status, said } = await ask(url, timeoutMs);
       if (status === 200) print(`${said}\n`);
       else say(said);
       process.exitCode = status === 200 ? EXIT.ok : EXIT.failed;
     } catch (error) {
-      say(`${url.host} does not answer ${url.protocol.slice(0, -1)}: ${visible((error as Error).message)}`);
+      const other = await otherScheme(url, error as NodeJS.ErrnoException, timeoutMs);
+      say(
+        other === undefined
+          ? `${url.host} does not answer ${schemeOf(url)}: ${visible((error as Error).message)}`
+          : `${url.host} speaks ${schemeOf(other)}, and was asked by ${schemeOf(url)}: farkv ready ${other.origin}`,
+      );
       process.exitCode = EXIT.unavailable;
     }
   },

@@ -13,13 +13,21 @@ export function wantsOpenMetrics(accept: string | undefined): boolean {
     .some((one) => /^\s*application\/openmetrics-text\s*(;|$)/.test(one) && !/;\s*q\s*=\s*0(\.0*)?\s*(;|$)/.test(one));
 }
 
+/** A gauge is not to end with _total; the labels of the gauge beside each of these have the same counts. */
+const MISNAMED = ['nodejs_active_resources_total', 'nodejs_active_handles_total', 'nodejs_active_requests_total'];
+
+function collectOfProcess(register: Registry): void {
+  collectDefaultMetrics({ register });
+  for (const name of MISNAMED) register.removeSingleMetric(name);
+}
+
 export class Metrics {
   readonly #text = new Registry();
   /** Made when somebody asks for it first. Its registry is another: prom-client renames counters in one of these. */
   #open: Registry | undefined;
 
   constructor() {
-    collectDefaultMetrics({ register: this.#text });
+    collectOfProcess(this.#text);
   }
 
   contentType(isOpen: boolean): string {
@@ -39,7 +47,7 @@ export class Metrics {
       this.#open = new Registry();
       // Its type names one content type; the registry takes both.
       (this.#open as Registry & { setContentType: (type: string) => void }).setContentType(OPENMETRICS_TYPE);
-      collectDefaultMetrics({ register: this.#open });
+      collectOfProcess(this.#open);
     }
     return this.#open;
   }

@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import type { MetadataState } from '../core/metadata/state.js';
 import type { Found } from '../core/shards/index.js';
 import type { DataDirectory } from './data-directory.js';
@@ -39,6 +39,12 @@ test('what is on the disk comes back however unevenly the shards are filled', (t
 
 const found = (whole: boolean): Found => ({ shard: 0, copy: COPY, worker: 0, whole, epoch: 1, lsn: 5 });
 
+function emptyDirectory(t: ExecutionContext): string {
+  const path = mkdtempSync(join(tmpdir(), 'farkv-early-'));
+  t.teardown(() => rmSync(path, { recursive: true }));
+  return path;
+}
+
 /** A start of a server in a directory; `syncMs` 0: with --sync always. */
 function begun(
   path: string,
@@ -56,7 +62,7 @@ function begun(
 }
 
 test('a start knows whether the last one ended in order, until the metadata knows it', (t) => {
-  const path = mkdtempSync(join(tmpdir(), 'farkv-early-'));
+  const path = emptyDirectory(t);
   const names = (): string[] => readdirSync(join(path, 'values'));
   const first = begun(path);
   t.false(first.early.found);
@@ -82,7 +88,7 @@ test('a start knows whether the last one ended in order, until the metadata know
 });
 
 test('what could not be read is marked by the start that can read it', (t) => {
-  const path = mkdtempSync(join(tmpdir(), 'farkv-early-'));
+  const path = emptyDirectory(t);
   begun(path).told();
   const second = begun(path);
   second.told(false);
@@ -91,7 +97,7 @@ test('what could not be read is marked by the start that can read it', (t) => {
 });
 
 test('a mark stays where the log failed', (t) => {
-  const path = mkdtempSync(join(tmpdir(), 'farkv-early-'));
+  const path = emptyDirectory(t);
   const first = begun(path);
   first.told();
   (first.early as unknown as { ended: (isSynced: boolean) => void }).ended(false);

@@ -28,7 +28,7 @@ const ends: readonly (readonly [stage: string, out: string, code: number, ...opt
 
 for (const [stage, out, code, ...options] of ends) {
   test(`a process ends well: ${stage}`, async (t) => {
-    const end = await lifeInProcess(PROGRAM, stage, options);
+    const end = await lifeInProcess(t, PROGRAM, stage, options);
     t.deepEqual({ code: end.code, signal: end.signal, out: end.out }, { code, signal: null, out }, end.err);
   });
 }

@@ -294,13 +294,13 @@ const mayLeave = ['started and exit', 'opening and exit', 'serving and exit', 'a
 
 for (const [stage, out, code] of ends) {
   test(`a process ends well: ${stage}`, async (t) => {
-    const end = await lifeInProcess(PROGRAM, stage);
+    const end = await lifeInProcess(t, PROGRAM, stage);
     t.deepEqual(
       { exit: end.code, signal: end.signal, said: end.out },
       { exit: code, signal: null, said: out },
       end.err,
     );
-    const socket = join(tmpdir(), `farkv-stage-${end.pid}-0.sock`);
+    const socket = join(end.directory, `farkv-stage-${end.pid}-0.sock`);
     if (existsSync(socket)) t.true(mayLeave.includes(stage));
     await takeOver(socket);
     t.false(existsSync(socket));

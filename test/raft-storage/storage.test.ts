@@ -309,7 +309,10 @@ test('garbage behind the last record is cut off', (t) => {
 
 for (const where of ['process', 'worker']) {
   test(`a failed sync ends the ${where === 'worker' ? 'process from its worker thread' : 'process'} at once`, async (t) => {
+    const directory = mkdtempSync(join(tmpdir(), 'farkv-sync-'));
+    t.teardown(() => rmSync(directory, { recursive: true }));
     const child = spawn(process.execPath, [join(import.meta.dirname, 'failing-disk.js'), where], {
+      env: { ...process.env, TMPDIR: directory },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let out = '';

@@ -3,9 +3,12 @@
  * own, and in worker threads that come and go. The programs are native-stages.ts and plane-stages.ts; the stage is
  * their argument or workerData.
  */
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 
 export interface End {
@@ -14,13 +17,22 @@ export interface End {
   readonly signal: string | null;
   readonly out: string;
   readonly err: string;
+  /** Its TMPDIR: a process that does not close what it has leaves sockets. It goes with the test. */
+  readonly directory: string;
 }
 
 /** Runs a stage in a process; resolves when it has ended. `options`: more of Node.js. */
-export async function lifeInProcess(program: string, stage: string, options: readonly string[] = []): Promise<End> {
+export async function lifeInProcess(
+  t: Pick<ExecutionContext, 'teardown'>,
+  program: string,
+  stage: string,
+  options: readonly string[] = [],
+): Promise<End> {
+  const directory = mkdtempSync(join(tmpdir(), 'farkv-life-'));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
   const child = spawn(process.execPath, ['--expose-gc', ...options, program, stage], {
     // An arena that a thread begins reserves 64 MiB at once: what a stage reads of its size would hold for a moment only.
-    env: { ...process.env, MALLOC_ARENA_MAX: '1' },
+    env: { ...process.env, MALLOC_ARENA_MAX: '1', TMPDIR: directory },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let out = '';
@@ -28,7 +40,7 @@ export async function lifeInProcess(program: string, stage: string, options: rea
   child.stdout.on('data', (data: Buffer) => (out += data.toString()));
   child.stderr.on('data', (data: Buffer) => (err += data.toString()));
   const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
-  return { pid: child.pid, code, signal, out: out.trim(), err };
+  return { pid: child.pid, code, signal, out: out.trim(), err, directory };
 }
 
 /** Declares the tests in worker threads. `gone` checks, after a thread was terminated, that it left nothing. */

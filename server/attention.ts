@@ -4,7 +4,7 @@
  * safer, is advice.
  */
 import { RAISE_DESCRIPTORS } from './descriptors.js';
-import { isNearlyFull, type ClusterStatus, type MemberStatus, type ShardStatus } from './status.js';
+import { isNearlyFull, memoryOf, type ClusterStatus, type MemberStatus, type ShardStatus } from './status.js';
 import { errnoText } from '../net/regular-file.js';
 
 const list = (all: readonly (string | number)[]): string => all.join(', ');
@@ -186,7 +186,7 @@ function ofLeases({ leader, members, shards }: ClusterStatus): string[] {
 
 /** All tables of a server share its --memory, and each has a limit of its own (tableMemory). */
 function ofMemory({ id, memoryBytes, node }: MemberStatus, shards: readonly ShardStatus[]): string[] {
-  const used = (node?.dataPlane?.shards ?? []).reduce((sum, { usedBytes }) => sum + usedBytes, 0);
+  const { usedBytes: used } = memoryOf(node);
   if (isNearlyFull(used, memoryBytes))
     return [
       `${id} uses ${percent(used, memoryBytes)} of its --memory, and changes fail when it is full: add a server (farkv server --join), then farkv shard rebalance; or start ${id} again with more --memory`,

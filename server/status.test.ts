@@ -230,6 +230,20 @@ test('the table is readable where nothing is known yet', (t) => {
   t.regex(renderStatus(status), /^ +4 +- +unassigned/m);
 });
 
+test('memory of a server is of its copies too, in the table as in farkv top', (t) => {
+  const { dataPlane } = node;
+  const withCopy = {
+    ...node,
+    dataPlane: { ...NO_COUNTS, ...dataPlane!, shards: [...dataPlane!.shards, own(3, false)] },
+  };
+  const shown = clusterStatus(state, new Map([['s1', withCopy]]), state.voters, { term: 4, answeredBy: 's1' });
+  t.regex(
+    renderStatus(shown),
+    /^s1 +up +127\.0\.0\.1:7400 +shm +3 +14 +3\.0 MiB +9\.0 MiB +6\.0 MiB transparent +1\.0 GiB +2$/m,
+  );
+  t.like(viewOf({ atMs: 0, status: shown }).servers[0], { entries: 14, usedBytes: 3 << 20, memoryBytes: 9 << 20 });
+});
+
 test('durable values are said to be on disks before answers only where no server answers before', (t) => {
   const policy = { level: 'durable', replicas: 2, minInSync: 1, onLoss: 'wait' } as const;
   const of = (values: NodeStatus['values']): string =>

@@ -221,6 +221,15 @@ export function memoryParts(s: Pick<Table, MemoryFields>): MemoryParts {
   };
 }
 
+/** Of all tables of a server, copies of others' shards too: they share its --memory. */
+export function memoryOf(node: NodeStatus | undefined): Record<'usedBytes' | 'memoryBytes', number> {
+  const tables = node?.dataPlane?.shards ?? [];
+  return {
+    usedBytes: tables.reduce((sum, table) => sum + table.usedBytes, 0),
+    memoryBytes: tables.reduce((sum, { indexBytes, heapBytes }) => sum + indexBytes + heapBytes, 0),
+  };
+}
+
 const NEARLY_FULL = 0.9;
 
 /** As the alerts FarkvMemoryNearlyFull and FarkvShardsNearlyFull (docs/dashboards/alerts.yml). */

@@ -5,7 +5,7 @@
 import { CHANGES, type DataPlaneStats, type Latency, type ReportedGets } from '../../native/data-plane-stats.js';
 import { advice, attention } from '../attention.js';
 import { errorLines, moveLines } from '../move-lines.js';
-import type { ClusterStatus, MemberStatus, ShardStatus } from '../status.js';
+import { memoryOf, type ClusterStatus, type MemberStatus, type ShardStatus } from '../status.js';
 import { inSyncAndThere } from '../status-copies.js';
 import { latencyBetween } from './latency-between.js';
 
@@ -180,8 +180,7 @@ function serverView(member: MemberStatus, now: Look, before: Look | undefined): 
       ({ owner, copies }) => owner !== id && copies?.copies.some(({ member: at }) => at === id) === true,
     ).length,
     entries: sum(owned.map(({ entries }) => entries ?? 0)),
-    usedBytes: sum((node?.dataPlane?.shards ?? []).map(({ usedBytes }) => usedBytes)),
-    memoryBytes: sum((node?.dataPlane?.shards ?? []).map((s) => s.indexBytes + s.heapBytes)),
+    ...memoryOf(node),
     limitBytes,
     clients: node?.clients ?? 0,
     leaseHeld: node?.leaseHeld ?? false,

@@ -1,7 +1,7 @@
 /** `farkv status`: what a cluster says about itself. */
 import type { Argv } from 'yargs';
 import { formatSize } from '../../config/units.js';
-import type { ClusterStatus, MemberStatus, ShardStatus } from '../../status.js';
+import { memoryOf, pageParts, type ClusterStatus, type MemberStatus, type PageParts } from '../../status.js';
 import { advice, attention, underWay } from '../../attention.js';
 import { whyNotStopped } from '../../safe-to-stop.js';
 import { copiesText, levelText } from '../../status-copies.js';
@@ -50,8 +50,8 @@ function healthy(status: ClusterStatus): boolean {
 }
 
 /** How much of the memory is huge pages, and of which kind. */
-function hugeText(shards: readonly ShardStatus[]): string {
-  const sum = (kind: 'transparent' | 'reserved'): number => shards.reduce((n, s) => n + (s.pages?.[kind] ?? 0), 0);
+function hugeText(pages: readonly (PageParts | undefined)[]): string {
+  const sum = (kind: 'transparent' | 'reserved'): number => pages.reduce((n, parts) => n + (parts?.[kind] ?? 0), 0);
   const kinds = (['transparent', 'reserved'] as const).filter((kind) => sum(kind) > 0);
   return kinds.map((kind) => `${formatSize(sum(kind))} ${kind}`).join(', ') || '-';
 }
@@ -64,8 +64,6 @@ function memberState({ state, leader, replacedBy, witness, draining }: MemberSta
 }
 
 export function renderStatus(status: ClusterStatus): string {
-  const sum = (id: string, of: 'memoryBytes' | 'usedBytes' | 'entries'): number =>
-    status.shards.filter((s) => s.owner === id).reduce((n, s) => n + (s[of] ?? 0), 0);
   const withZones = status.members.some((m) => m.zone !== undefined);
   const members = table(
     [
@@ -84,17 +82,19 @@ export function renderStatus(status: ClusterStatus): string {
     ],
     status.members.map((m) => {
       const up = m.node !== undefined && m.witness !== true;
+      const owned = status.shards.filter((s) => s.owner === m.id);
+      const { usedBytes, memoryBytes } = memoryOf(m.node);
       return [
         m.id,
         memberState(m),
         ...(withZones ? [m.zone ?? '-'] : []),
         m.control.join(' ') || '-',
         [...new Set(m.fabric.map((f) => f.provider))].join(' ') || '-',
-        m.witness === true ? '-' : String(status.shards.filter((s) => s.owner === m.id).length),
-        up ? String(sum(m.id, 'entries')) : '-',
-        up ? formatSize(sum(m.id, 'usedBytes')) : '-',
-        up ? formatSize(sum(m.id, 'memoryBytes')) : '-',
-        up ? hugeText(status.shards.filter((s) => s.owner === m.id)) : '-',
+        m.witness === true ? '-' : String(owned.length),
+        up ? String(owned.reduce((n, { entries = 0 }) => n + entries, 0)) : '-',
+        up ? formatSize(usedBytes) : '-',
+        up ? formatSize(memoryBytes) : '-',
+        up ? hugeText((m.node.dataPlane?.shards ?? []).map(pageParts)) : '-',
         m.memoryBytes === 0 ? '-' : formatSize(m.memoryBytes),
         m.node === undefined ? '-' : String(m.node.clients),
       ];
@@ -133,7 +133,7 @@ export function renderStatus(status: ClusterStatus): string {
         s.entries === undefined ? '-' : String(s.entries),
         s.usedBytes === undefined ? '-' : formatSize(s.usedBytes),
         s.memoryBytes === undefined ? '-' : formatSize(s.memoryBytes),
-        hugeText([s]),
+        hugeText([s.pages]),
       ];
     }),
   );

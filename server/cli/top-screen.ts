@@ -59,15 +59,27 @@ function serverTable(servers: readonly ServerView[], width: number): string[] {
   }
 }
 
-/** As many lines as the parts need, each part whole. */
-function wrapped(parts: readonly string[], width: number): string[] {
+/** As many lines as the parts need, each part whole; those after the first begin with `indent`. */
+function wrapped(parts: readonly string[], width: number, between = '  ', indent = ''): string[] {
   const lines: string[] = [];
   for (const part of parts) {
-    const longer = lines.length === 0 ? part : `${lines.at(-1) ?? ''}  ${part}`;
+    const longer = lines.length === 0 ? part : `${lines.at(-1) ?? ''}${between}${part}`;
     if (lines.length === 0 || longer.length <= width) lines.splice(-1, 1, longer);
-    else lines.push(part);
+    else lines.push(`${indent}${part}`);
   }
   return lines;
+}
+
+const INDENT = '  ';
+/** A word; or `farkv` and what follows up to the end of the clause, which may have to be copied. */
+const PIECE = /\(?\bfarkv (?:[^;,:)]|[;,:)](?=\S))*[;,:)]*|\S+/g;
+
+/** A sentence in as many lines as it needs: a command stays on one line where the screen is wide enough for it. */
+function sentence(text: string, width: number): string[] {
+  const pieces = (visible(text).match(PIECE) ?? []).flatMap((piece) =>
+    piece.length + INDENT.length > width ? piece.split(' ') : [piece],
+  );
+  return wrapped(pieces, width, ' ', INDENT);
 }
 
 function headline(view: View): string[] {
@@ -98,12 +110,12 @@ export function topScreen(view: View, screen: Screen): string {
       : [
           `GETs of clients ${count(view.gets.perSecond)}/s, ${Math.round(view.gets.hitRatio * 100)} % hits, ${view.gets.readsPerGet.toFixed(2)} READs each`,
         ]),
-    ...view.attention.map((line) => `needs attention: ${visible(line)}`),
+    ...view.attention.flatMap((line) => sentence(`needs attention: ${line}`, screen.columns)),
     '',
     ...serverTable(view.servers, screen.columns),
     '',
-    ...view.moves.map(visible),
-    ...view.advice.map((line) => `advice: ${visible(line)}`),
+    ...view.moves.flatMap((line) => sentence(line, screen.columns)),
+    ...view.advice.flatMap((line) => sentence(`advice: ${line}`, screen.columns)),
     ...wrong.map(
       ({ shard, owner, state, inSync, wanted, trouble }) =>
         `shard ${shard}: ${state} at ${visible(owner || 'nobody')}, copies ${inSync}/${wanted} ${visible(trouble)}`,

@@ -138,3 +138,25 @@ test('a narrow screen has fewer columns, and whole ones', (t) => {
   for (const title of ['LEASE', 'COPIES', 'ENTRIES', 'OTHER/S', 'PUT P50', 'CLIENTS'])
     t.true(wide.includes(title), title);
 });
+
+test('advice that is wider than the screen goes on in the next line, and its commands stay whole', (t) => {
+  const view = viewOf({ atMs: 3000, status: status(300) });
+  const attention = [
+    ...view.attention,
+    's1 uses 95 % of its --memory, and changes fail: add a server (farkv server --join), then farkv shard rebalance; or start s1 again',
+    's1 has no lease: look at its log: farkv status --connect 10.0.0.1:7400 shows which servers it reaches',
+  ];
+  const lines = topScreen({ ...view, attention }, { columns: 80, rows: 24 }).split('\n');
+  t.true(lines.every((line) => line.length <= 80));
+  for (const command of [
+    'farkv member remove s2',
+    'farkv server --join',
+    'farkv shard rebalance',
+    'farkv status --connect 10.0.0.1:7400',
+  ])
+    t.is(lines.filter((line) => line.includes(command)).length, 1, command);
+  const text = lines.join('\n').replaceAll('\n  ', ' ');
+  for (const line of attention) t.true(text.includes(`needs attention: ${line}\n`), line);
+  const wide = topScreen({ ...view, attention }, { columns: Infinity, rows: 24 });
+  for (const line of attention) t.true(wide.includes(`needs attention: ${line}\n`), line);
+});

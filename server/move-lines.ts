@@ -56,9 +56,9 @@ export function failoverLines({ failovers }: Pick<ClusterStatus, 'failovers'>): 
     .map((one) => `last failover: ${whatText(one)} ${Math.round(one.agoMs / 1000)} s ago, ${whyText(one)}`);
 }
 
-/** Beside the time when it was. */
-export function failoverText(one: Failover): string {
-  return `failover: ${whatText(one)}, ${whyText(one)}`;
+/** Beside the time when it was; `shards`: which they are. */
+export function failoverText(one: Failover, shards: string): string {
+  return `failover: ${shards} from ${one.from} to ${one.to}, ${whyText(one)}`;
 }
 
 function whatText({ from, to, shards }: Failover): string {

@@ -59,15 +59,63 @@ test('what has happened is sent once, also to a page that comes later', (t) => {
   t.teardown(() => events.close());
   const first = new Stream();
   add(events, first);
-  const of = (owner: string) => ({ ...EMPTY, clusterId: 'c', shards: [{ shard: 0, owner } as Shard] });
+  const of = (...ids: readonly string[]) => ({
+    ...{ ...EMPTY, clusterId: 'c' },
+    members: new Map(ids.map((id) => [id, { id } as Member])),
+  });
   events.stateChanged(of('s1'));
   t.is(first.text, '');
-  events.stateChanged(of('s2'));
+  events.stateChanged(of('s1', 's2'));
   const later = new Stream();
   add(events, later);
-  const said = 'event: happened\ndata: [{"number":1,"atMs":7,"text":"from s1 to s2: shard 0"}]\n\n';
+  const said = 'event: happened\ndata: [{"number":1,"atMs":7,"text":"s2 has joined"}]\n\n';
   t.is(first.text, said);
   t.is(later.text, said);
+});
+
+test('owners that change are news with the next look, and a failover is told once, as this server has seen it', async (t) => {
+  let nowMs = 10_000;
+  const failover = { from: 's1', to: 's2', shards: 1, why: 'silent', values: 'all' };
+  const seen = (agoMs: number) => ({ node: { group: { diskFull: false }, failovers: [{ ...failover, agoMs }] } });
+  const look = (): Promise<ClusterStatus> =>
+    Promise.resolve({
+      ...STATUS,
+      answeredBy: 's2',
+      // s3 stood still, and saw it later.
+      failovers: [{ ...failover, agoMs: nowMs - 16_000 }],
+      members: [
+        { id: 's2', state: 'up', ...seen(nowMs - 10_000) },
+        { id: 's3', state: 'up', ...seen(nowMs - 16_000) },
+      ],
+      shards: [],
+    } as unknown as ClusterStatus);
+  const events = new Events({ look, hasJoined, lookMs: 1, nowMs: () => nowMs });
+  t.teardown(() => events.close());
+  const of = (...owners: readonly string[]) => ({
+    ...{ ...EMPTY, clusterId: 'c' },
+    shards: owners.map((owner, shard) => ({ shard, owner }) as Shard),
+  });
+  events.stateChanged(of('s1', 's2'));
+  events.stateChanged(of('s2', 's1'));
+  const stream = new Stream();
+  nowMs = 12_000;
+  add(events, stream);
+  const looks = async (count: number): Promise<void> => {
+    while (stream.text.split('event: view').length <= count) await once(stream, 'written');
+  };
+  await looks(2);
+  nowMs = 20_000;
+  await looks(4);
+  const news = [...stream.text.matchAll(/^event: happened\ndata: (.*)$/gm)].flatMap(
+    ([, data = '']) => JSON.parse(data) as readonly { readonly atMs: number; readonly text: string }[],
+  );
+  t.deepEqual(
+    news.map(({ atMs, text }) => `${atMs} ${text}`),
+    [
+      '10000 failover: shard 0 from s1 to s2, since s1 did not answer: with all values, from a copy',
+      '10000 from s2 to s1: shard 1',
+    ],
+  );
 });
 
 test('what a start finds in its log is no news', (t) => {
@@ -85,10 +133,10 @@ test('what a start finds in its log is no news', (t) => {
     shards: [{ shard: 0, owner } as Shard],
     members: new Map(members.map((id) => [id, { id } as Member])),
   });
-  for (const state of [of('s2'), of('s3'), of('s3', 's1')]) events.stateChanged(state);
+  for (const state of [of('s2'), of('s3', 's2'), of('s3', 's1')]) events.stateChanged(state);
   t.is(stream.text, '');
-  events.stateChanged(of('s1', 's1'));
-  t.regex(stream.text, /"from s3 to s1: shard 0"/);
+  events.stateChanged(of('s1', 's1', 's3'));
+  t.regex(stream.text, /"s3 has joined"/);
 });
 
 test('there are at most so many pages', (t) => {

@@ -3,7 +3,7 @@
  * look goes to all of them as server-sent events:
  *
  *   event: view       the figures (view.ts); of the shards those that changed since the page's last one, all in its first
- *   event: happened   what has happened since the page's last one (happenings.ts)
+ *   event: happened   what has happened since the page's last one (happenings.ts, owner-news.ts)
  *
  * A page that has not read the last look gets a later one. So what waits for a page is one look and its news, however many
  * shards there are and however slow the page is.
@@ -15,10 +15,11 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { MetadataState } from '../../core/metadata/state.js';
 import type { Identity } from '../control/auth.js';
-import type { ClusterStatus } from '../status.js';
+import type { ClusterStatus, FailoverStatus } from '../status.js';
 import { LISTENERS, LOOK_MS, STATUS_ANSWER_MS, UNREAD_MS } from './bounds.js';
 import { Fresh } from './fresh.js';
-import { changesOf, Happenings, NewFailovers, turnsOf } from './happenings.js';
+import { changesOf, Happenings, turnsOf } from './happenings.js';
+import { OwnerNews } from './owner-news.js';
 import { ShardNews } from './shard-news.js';
 import { viewOf, type Look } from './view.js';
 
@@ -50,7 +51,7 @@ export class Events {
   readonly #options: EventsOptions;
   readonly #listening = new Set<Listening>();
   readonly #happenings: Happenings;
-  readonly #failovers = new NewFailovers();
+  readonly #owners = new OwnerNews();
   readonly #shards = new ShardNews();
   /** A look that is not answered is not put again, and does not keep pages from being cut off. */
   readonly #status: Fresh<ClusterStatus>;
@@ -62,7 +63,11 @@ export class Events {
 
   constructor(options: EventsOptions) {
     this.#options = options;
-    this.#status = new Fresh({ ask: options.look, freshMs: 0, answerMs: options.answerMs ?? STATUS_ANSWER_MS });
+    const ask = (): Promise<ClusterStatus> => {
+      this.#owners.ask();
+      return options.look();
+    };
+    this.#status = new Fresh({ ask, freshMs: 0, answerMs: options.answerMs ?? STATUS_ANSWER_MS });
     this.#happenings = new Happenings(options.nowMs);
   }
 
@@ -76,7 +81,11 @@ export class Events {
    */
   stateChanged(state: MetadataState): void {
     if (this.#state === undefined && !this.#options.hasJoined(state)) return;
-    if (this.#state !== undefined) this.#happenings.add(changesOf(this.#state, state));
+    if (this.#state !== undefined) {
+      const { nowMs = () => Date.now() } = this.#options;
+      this.#owners.add(this.#state, state, nowMs());
+      this.#happenings.add(changesOf(this.#state, state));
+    }
     this.#state = state;
     for (const one of this.#listening) if (this.#mayWrite(one)) this.#tell(one);
   }
@@ -110,8 +119,9 @@ export class Events {
     try {
       const status = await this.#status.get();
       const now = { atMs: nowMs(), status };
+      for (const { atMs, text } of this.#owners.lines(ownFailovers(status), now.atMs))
+        this.#happenings.add([text], atMs);
       this.#happenings.add(turnsOf(this.#last?.status, status));
-      for (const { atMs, text } of this.#failovers.in(status, now.atMs)) this.#happenings.add([text], atMs);
       const { shards, ...figures } = viewOf(now, this.#last);
       this.#last = now;
       const number = this.#shards.take(shards);
@@ -152,4 +162,9 @@ export class Events {
     one.stream.destroy();
     return false;
   }
+}
+
+/** As this server has seen them: others saw the same ones sooner or later. */
+function ownFailovers({ members, answeredBy }: ClusterStatus): readonly FailoverStatus[] {
+  return members.find(({ id }) => id === answeredBy)?.node?.failovers ?? [];
 }

@@ -2,14 +2,14 @@ import test from 'ava';
 import { EMPTY } from '../../core/metadata/reduce.js';
 import type { Member, MetadataState, Server, Shard } from '../../core/metadata/state.js';
 import type { ClusterStatus } from '../status.js';
-import { changesOf, Happenings, NewFailovers, turnsOf } from './happenings.js';
+import { changesOf, Happenings, turnsOf } from './happenings.js';
 
 const shard = (n: number, owner?: string): Shard => ({ shard: n, ...(owner === undefined ? {} : { owner }) }) as Shard;
 const state = (more: Partial<MetadataState>): MetadataState => ({ ...EMPTY, clusterId: 'c', ...more });
 const members = (...all: readonly (readonly [id: string, incarnation: string])[]): ReadonlyMap<string, Member> =>
   new Map(all.map(([id, incarnation]) => [id, { id, incarnation } as Member]));
 
-test('owners, moves and servers that come, go and start again are said', (t) => {
+test('moves, lost owners and servers that come, go and start again are said', (t) => {
   const before = state({
     members: members(['s1', 'a'], ['s2', 'b']),
     servers: [{ id: 's1', draining: false } as Server, { id: 's2', draining: false } as Server],
@@ -28,8 +28,6 @@ test('owners, moves and servers that come, go and start again are said', (t) => 
     's2 was removed from the cluster',
     's1 is being drained',
     'without an owner; s1 had shard 0',
-    'from s2 to s1: shards 1, 2',
-    's3 owns shard 3',
     'a move to s3 has begun: shard 1',
   ]);
 });
@@ -43,20 +41,6 @@ test('leaders and servers that stop answering are said', (t) => {
     's1 leads, in term 5',
     's2 answers again',
   ]);
-});
-
-test('a failover is said once, when it is over, with the time at which it was', (t) => {
-  const failover = (agoMs: number, shards = 2) =>
-    ({ from: 's1', to: 's2', shards, why: 'silent', values: 'all', agoMs }) as const;
-  const failovers = new NewFailovers();
-  const seen = (nowMs: number, ...all: readonly ReturnType<typeof failover>[]) =>
-    failovers.in({ failovers: all }, nowMs);
-  t.deepEqual(seen(10_500, failover(500, 1)), [], 'more shards may come');
-  t.deepEqual(seen(11_500, failover(1500)), [
-    { atMs: 10_000, text: 'failover: 2 shards from s1 to s2, since s1 did not answer: with all values, from a copy' },
-  ]);
-  t.deepEqual(seen(12_500, failover(2400)), [], 'as another server saw it');
-  t.is(seen(50_000, failover(10_000)).length, 1, 'the next one');
 });
 
 test('the last 200 are kept, under numbers that rise', (t) => {

@@ -1,10 +1,10 @@
 /**
  * What has happened in the cluster, for the page: a line each, newest last. It is read off two states of the metadata,
- * or two statuses. The last MOST are kept.
+ * or two statuses. The last MOST are kept. Not for: shards that have other owners (owner-news.ts).
  */
 import type { MetadataState } from '../../core/metadata/state.js';
-import { failoverText } from '../move-lines.js';
 import type { ClusterStatus } from '../status.js';
+import { shardsText } from './owner-news.js';
 
 export interface Happening {
   /** Rises by one each. */
@@ -15,16 +15,8 @@ export interface Happening {
 }
 
 const MOST = 200;
-const LISTED = 8;
 
-/** `shard 3`, `shards 1, 2, 5`; of many the first ones and their number. */
-function shardsText(shards: readonly number[]): string {
-  if (shards.length === 1) return `shard ${shards[0] ?? 0}`;
-  const more = shards.length > LISTED ? ` and ${shards.length - LISTED} more` : '';
-  return `shards ${shards.slice(0, LISTED).join(', ')}${more}`;
-}
-
-/** Of the metadata: owners, moves, servers that come, go, start again or are drained. */
+/** Of the metadata: moves, shards without an owner, servers that come, go, start again or are drained. */
 export function changesOf(before: MetadataState, after: MetadataState): string[] {
   const lines: string[] = [];
   for (const [id, { incarnation }] of after.members) {
@@ -37,19 +29,12 @@ export function changesOf(before: MetadataState, after: MetadataState): string[]
   for (const { id, draining } of after.servers)
     if (draining !== (before.servers.find((server) => server.id === id)?.draining ?? false))
       lines.push(draining ? `${id} is being drained` : `${id} is not drained any more`);
-  const passed = new Map<string, number[]>();
+  const left = new Map<string, number[]>();
   for (const { shard, owner } of after.shards) {
     const previous = before.shards[shard]?.owner;
-    if (previous === owner) continue;
-    const way =
-      owner === undefined
-        ? `without an owner; ${previous ?? 'nobody'} had`
-        : previous === undefined
-          ? `${owner} owns`
-          : `from ${previous} to ${owner}:`;
-    passed.set(way, [...(passed.get(way) ?? []), shard]);
+    if (owner === undefined && previous !== undefined) left.set(previous, [...(left.get(previous) ?? []), shard]);
   }
-  for (const [way, shards] of passed) lines.push(`${way} ${shardsText(shards)}`);
+  for (const [previous, shards] of left) lines.push(`without an owner; ${previous} had ${shardsText(shards)}`);
   const began = new Map<string, number[]>();
   const planned = new Set(before.moves.map((move) => `${move.shard} ${move.planned}`));
   for (const { shard, to, planned: at } of after.moves)
@@ -70,30 +55,6 @@ export function turnsOf(before: ClusterStatus | undefined, after: ClusterStatus)
     if (state === 'up' && was === 'unreachable') lines.push(`${id} answers again`);
   }
   return lines;
-}
-
-/** Shards that fail over within a second are one failover: until then more of them may come. */
-const WHOLE_MS = 1000;
-/** Two servers saw the same failover, and each says when. */
-const SAME_MS = 2000;
-
-/** Failovers that no status before had. */
-export class NewFailovers {
-  /** When the last from a server to another was. */
-  readonly #known = new Map<string, number>();
-
-  in(
-    { failovers }: Pick<ClusterStatus, 'failovers'>,
-    nowMs: number,
-  ): { readonly atMs: number; readonly text: string }[] {
-    return [...failovers].reverse().flatMap((one) => {
-      const way = `${one.from} ${one.to}`;
-      const atMs = nowMs - one.agoMs;
-      if (one.agoMs < WHOLE_MS || atMs - (this.#known.get(way) ?? -Infinity) < SAME_MS) return [];
-      this.#known.set(way, atMs);
-      return [{ atMs, text: failoverText(one) }];
-    });
-  }
 }
 
 export class Happenings {

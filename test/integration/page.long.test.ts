@@ -134,11 +134,11 @@ test.serial('the page shows a cluster under load, and says that a server was kil
   await page.locator('#health', { hasText: 'needs attention' }).waitFor();
   await page.locator('#servers tr', { hasText: 's3' }).locator('td', { hasText: 'unreachable' }).waitFor();
   await page
-    .locator('#happened li', { hasText: /^\d\d:\d\d:\d\d(from s3 to s[12]: shard|s3 does not answer)/ })
+    .locator('#happened li', { hasText: /^\d\d:\d\d:\d\ds3 does not answer/ })
     .first()
     .waitFor();
   await page
-    .locator('#happened li', { hasText: /failover: [12] shards? from s3 to s[12]/ })
+    .locator('#happened li', { hasText: /failover: shards? [\d, ]+ from s3 to s[12]/ })
     .first()
     .waitFor();
   await unchanged(t, page);

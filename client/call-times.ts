@@ -1,6 +1,7 @@
 /**
  * How long calls take, for `client.metrics()`: one in SAMPLED calls of the process is timed, at random, once a client was
- * connected with `latencies`. Any other call takes one off a number, and looks at it.
+ * connected with `latencies`, and counts if it is of such a client. Any other call takes one off a number, and looks at
+ * it.
  */
 import { types } from 'node:util';
 import { Timing, type Counted } from '../core/exposition.js';
@@ -16,10 +17,12 @@ class Next {
 }
 
 const next = new Next();
-/** By the object that stands for a client (callOf), and by method. */
+/** By the object that stands for a client (callOf) with `latencies`, and by method. */
 const times = new WeakMap<object, Map<string, Timing>>();
 
-export function timeCalls(): void {
+/** `caller`: the client (callOf) whose calls are timed. */
+export function timeCalls(caller: object): void {
+  times.set(caller, new Map());
   if (next.timed === 0) next.timed = SAMPLED;
 }
 
@@ -29,28 +32,29 @@ export function isTimed(): boolean {
   return false;
 }
 
-/** `caller`: whose call it is (callOf). */
+/** `caller`: whose call it is (callOf). It is not timed where that is a client without `latencies`. */
 export function timed<T>(call: string, caller: object, run: () => T): T {
   // Every SAMPLED-th would always be the same call of a loop.
   next.timed = 1 + Math.floor(Math.random() * 2 * SAMPLED);
+  const own = times.get(caller);
+  if (own === undefined) return run();
   const begin = performance.now();
-  const result = run();
-  if (types.isPromise(result)) {
-    const settled = (): void => record(call, caller, performance.now() - begin);
-    result.then(settled, settled);
-  } else record(call, caller, performance.now() - begin);
-  return result;
+  const ended = (): void => {
+    const timing = own.get(call) ?? new Timing();
+    own.set(call, timing);
+    timing.add((performance.now() - begin) * 1e6);
+  };
+  let result: T | undefined;
+  try {
+    result = run();
+    return result;
+  } finally {
+    if (types.isPromise(result)) result.then(ended, ended);
+    else ended();
+  }
 }
 
-function record(call: string, caller: object, ms: number): void {
-  let all = times.get(caller);
-  if (all === undefined) times.set(caller, (all = new Map<string, Timing>()));
-  let own = all.get(call);
-  if (own === undefined) all.set(call, (own = new Timing()));
-  own.add(ms * 1e6);
-}
-
-/** Of the timed calls of a client, by method. */
-export function callTimes(caller: object): ReadonlyMap<string, Counted> {
-  return times.get(caller) ?? new Map();
+/** Of the timed calls of a client, by method; undefined: none is timed. */
+export function callTimes(caller: object): ReadonlyMap<string, Counted> | undefined {
+  return times.get(caller);
 }

@@ -38,13 +38,13 @@ export async function connect(
     throw argumentError("connect takes one argument: connect({ servers: '127.0.0.1:7400', codec: 'msgpack' })");
   try {
     const settings = parseOptions(options);
-    if (settings.latencies) {
-      knowCallers();
-      timeCalls();
-    }
     const codec = codecOf(options);
     const cluster = new Cluster(settings);
     const parts = await cluster.open();
+    if (settings.latencies) {
+      knowCallers();
+      timeCalls(parts.operations);
+    }
     const client = new Client<never, unknown>(cluster, parts, settings, codec);
     if (isTraced()) trace(tracedOf(client));
     return client;

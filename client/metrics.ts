@@ -15,15 +15,17 @@ export function checkLabels(labels: unknown): Labels {
   return Object.fromEntries(pairs);
 }
 
-/** `times`: of its timed calls, by method. */
-export function metricsOf(stats: ClientStats, times: ReadonlyMap<string, Counted>, labels: Labels = {}): Family[] {
+/** Of its timed calls, by method; undefined: none is timed. */
+type Times = ReadonlyMap<string, Counted> | undefined;
+
+export function metricsOf(stats: ClientStats, times: Times, labels: Labels = {}): Family[] {
   return familiesOf(stats, times).map((family) => ({
     ...family,
     samples: family.samples.map((sample) => ({ ...sample, labels: { ...labels, ...sample.labels } })),
   }));
 }
 
-function familiesOf(stats: ClientStats, times: ReadonlyMap<string, Counted>): Family[] {
+function familiesOf(stats: ClientStats, times: Times): Family[] {
   const counter = (name: string, help: string, value: number): Family => ({
     name,
     help,
@@ -55,12 +57,7 @@ function familiesOf(stats: ClientStats, times: ReadonlyMap<string, Counted>): Fa
       hit: stats.locationHits,
       stale: stats.locationStale,
     }),
-    {
-      name: 'farkv_call_seconds',
-      help: 'How long calls took, one in 1,024; with `latencies` in connect()',
-      type: 'histogram',
-      samples: [...times].flatMap(([call, counted]) => histogram([counted], { call })),
-    },
+    ...(times === undefined ? [] : [callSeconds(times)]),
     {
       name: 'farkv_connections',
       help: 'Connections to threads of servers, by transport',
@@ -69,3 +66,10 @@ function familiesOf(stats: ClientStats, times: ReadonlyMap<string, Counted>): Fa
     },
   ];
 }
+
+const callSeconds = (times: ReadonlyMap<string, Counted>): Family => ({
+  name: 'farkv_call_seconds',
+  help: 'How long calls took, one in 1,024; with `latencies` in connect()',
+  type: 'histogram',
+  samples: [...times].flatMap(([call, counted]) => histogram([counted], { call })),
+});

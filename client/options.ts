@@ -74,7 +74,7 @@ export interface ConnectOptions {
    * memory itself, none is used.
    */
   readonly cachedLocations?: number;
-  /** `metrics()` has how long calls take: from now on one in 1,024 calls of this process is timed. Default: false. */
+  /** `metrics()` has how long calls of this client take: one in 1,024 of the process is timed. Default: false. */
   readonly latencies?: boolean;
   /** What it throws is an uncaught exception; the client goes on. */
   readonly onEvent?: (event: ClientEvent) => void;

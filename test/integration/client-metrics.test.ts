@@ -1,5 +1,6 @@
 /** What a client counts, at the client and, once it has reported it, at the server. */
 import test from 'ava';
+import { isTimed } from '../../client/call-times.js';
 import { connect, metricsText, type MetricFamily } from '../../client/index.js';
 import { Cluster } from '../support/cluster.js';
 import { ask, bearer, samples } from '../support/http.js';
@@ -125,4 +126,60 @@ test('some calls of each kind are timed where latencies are wanted, also of thos
     t.true((timed.get(`farkv_call_seconds_sum{call="${call}"}`) ?? 0) > 0);
   }
   t.false(metricsText(idle.metrics()).includes('farkv_call_seconds_count'), 'calls count for their own client');
+});
+
+test('a timed call counts once, with its time, in each bucket above that', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1 });
+  const open = async (latencies: boolean) => {
+    const client = await connect({ servers: cluster.addresses, timeoutMs: 120_000, transport: 'shm', latencies });
+    t.teardown(() => client.close());
+    return client;
+  };
+  const client = await open(true);
+  const without = await open(false);
+  const target = Buffer.alloc(100);
+  const calls: Readonly<Record<string, () => unknown>> = {
+    put: () => client.put('key', 'a value'),
+    get: () => client.get('key'),
+    getIntoSync: () => client.getIntoSync('key', target),
+    getMany: () => client.getMany(['key', 'nowhere']),
+  };
+  const nextIsTimed = (): void => {
+    while (!isTimed());
+  };
+  for (const [call, make] of Object.entries(calls)) {
+    let atMost = 0;
+    for (let count = 1; count <= 5; count++) {
+      nextIsTimed();
+      const begin = performance.now();
+      await make();
+      atMost += (performance.now() - begin) / 1000;
+      const of = (suffix: string, label = ''): number | undefined =>
+        samples(metricsText(client.metrics())).get(`farkv_call_seconds_${suffix}{call="${call}"${label}}`);
+      t.is(of('count'), count, call);
+      const sum = of('sum') ?? 0;
+      t.true(sum > 0 && sum <= atMost, `${call}: ${sum} s of ${atMost} s`);
+      const buckets = [...samples(metricsText(client.metrics()))].filter(([name]) =>
+        name.startsWith(`farkv_call_seconds_bucket{call="${call}",`),
+      );
+      const below = buckets.map(([, n]) => n);
+      t.deepEqual(
+        below,
+        [...below].sort((a, b) => a - b),
+      );
+      t.is(of('bucket', ',le="+Inf"'), count);
+      // None of them is in a bucket whose calls together would take longer than all did.
+      for (const [name, n] of buckets) {
+        const least = Number(/le="([0-9.e+-]+)"/.exec(name)?.[1] ?? 0);
+        t.true((count - n) * least <= sum, name);
+      }
+    }
+  }
+  const timed = new Set(
+    [...samples(metricsText(client.metrics())).keys()].flatMap((n) => /call="([a-zA-Z]+)"/.exec(n)?.[1] ?? []),
+  );
+  t.deepEqual([...timed], Object.keys(calls));
+  nextIsTimed();
+  await without.get('key');
+  t.false(metricsText(without.metrics()).includes('farkv_call_seconds'));
 });

@@ -1,8 +1,6 @@
 import test from 'ava';
-import type { DataPlaneStats } from '../native/data-plane-stats.js';
 import { attention } from './attention.js';
-import { descriptorLimit, fewDescriptors, memoryDescriptors, watchDescriptors } from './descriptors.js';
-import { Log } from './log.js';
+import { descriptorLimit, fewDescriptors, memoryDescriptors } from './descriptors.js';
 import type { ClusterStatus } from './status.js';
 
 const GIB = 2 ** 30;
@@ -38,36 +36,7 @@ test('a start is warned when memory may need more descriptors than there may be,
   t.true(memoryDescriptors(64 * GIB, 16) > memoryDescriptors(32 * GIB, 16));
 });
 
-test('descriptors that were missed are a line in the log, once, and need a person', async (t) => {
-  const lines: string[] = [];
-  let said = (): void => undefined;
-  const spoken = new Promise<void>((resolve) => (said = resolve));
-  const log = new Log('error', (_level, text) => {
-    lines.push(text);
-    said();
-  });
-  // Looking keeps no process alive.
-  const alive = setInterval(() => undefined, 1000);
-  t.teardown(() => clearInterval(alive));
-  let looks = 0;
-  let looked = (): void => undefined;
-  const often = new Promise<void>((resolve) => (looked = resolve));
-  watchDescriptors(
-    {
-      stats: () => {
-        looks += 1;
-        if (looks === 5) looked();
-        if (looks > 5) return Promise.reject(new Error('closed'));
-        return Promise.resolve({ descriptorsMissed: 3 } as DataPlaneStats);
-      },
-    },
-    log,
-    1,
-  );
-  await spoken;
-  await often;
-  t.is(lines.length, 1);
-  t.regex(lines[0] ?? '', /EMFILE.*ERR_NO_MEMORY.*LimitNOFILE=/);
+test('a server that missed descriptors needs a person', (t) => {
   const status = {
     leader: 's1',
     shards: [],

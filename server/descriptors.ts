@@ -1,12 +1,10 @@
 /**
- * Descriptors of the server's process: a warning at start where the limit may not be enough for --memory, and a line in
- * the log when a table has got no memory for want of one (native/base/files.h). Node.js raises the soft limit to the
- * hard one when it starts, so only the hard one is left to people.
+ * Descriptors of the server's process: a warning at start where the limit may not be enough for --memory. Node.js raises
+ * the soft limit to the hard one when it starts, so only the hard one is left to people. That a table has got no memory
+ * for want of one (native/base/files.h) memory-watch.ts says.
  */
 import { readFileSync } from 'node:fs';
-import type { DataPlane } from '../native/data-plane.js';
 import { formatSize } from './config/units.js';
-import type { Log } from './log.js';
 
 /** What to do, for the log and for `farkv status`. */
 export const RAISE_DESCRIPTORS =
@@ -18,7 +16,6 @@ const FIRST = 2;
 const PER_DOUBLING = 8;
 /** Of the limit; the rest is for connections. */
 const FOR_MEMORY = 3 / 4;
-const LOOK_MS = 10_000;
 
 /** Descriptors that this process may have; Infinity: unknown, or without a limit. */
 export function descriptorLimit(limits: () => string = () => readFileSync('/proc/self/limits', 'utf8')): number {
@@ -52,22 +49,4 @@ export function fewDescriptors(
   if (needed <= limit * FOR_MEMORY) return undefined;
   const text = `this process may have ${limit} file descriptors, and --memory ${formatSize(memoryBytes)} in ${shards} shards may need ${needed} beside those of connections: ${RAISE_DESCRIPTORS}`;
   return { text, limit, needed };
-}
-
-/** Says so when descriptors were missed. Ends by itself when the data plane is closed. */
-export function watchDescriptors(plane: Pick<DataPlane, 'stats'>, log: Log, lookMs = LOOK_MS): void {
-  let known = 0;
-  const timer = setInterval(() => {
-    plane.stats().then(
-      ({ descriptorsMissed }) => {
-        if (descriptorsMissed > known)
-          log.error(
-            `no file descriptors are left for memory of tables (EMFILE), and changes fail with ERR_NO_MEMORY: ${RAISE_DESCRIPTORS}`,
-            { event: 'descriptors-missed', count: descriptorsMissed },
-          );
-        known = descriptorsMissed;
-      },
-      () => clearInterval(timer),
-    );
-  }, lookMs).unref();
 }

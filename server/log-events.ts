@@ -50,6 +50,7 @@ export const LOG_EVENTS = [
   'huge-pages',
   'descriptors-few',
   'descriptors-missed',
+  'changes-refused',
   // The metadata group.
   'leader',
   'no-lease',

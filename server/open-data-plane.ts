@@ -12,9 +12,10 @@ import { shmHost } from '../native/host.js';
 import { errnoText } from '../net/regular-file.js';
 import type { Found } from '../core/shards/index.js';
 import type { ServerSettings } from './config/settings.js';
-import { fewDescriptors, watchDescriptors } from './descriptors.js';
+import { fewDescriptors } from './descriptors.js';
 import { reportEnds } from './ended-connections.js';
 import { describeError, type Log } from './log.js';
+import { watchMemory } from './memory-watch.js';
 import { removeSockets, socketPaths } from './runtime-directory.js';
 import { isTraced, reportSlow } from './slow-lines.js';
 import { reportTransports } from './transport-lines.js';
@@ -103,7 +104,7 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
   if (settings.hugePages !== 'off') logPages(plane, log);
   const few = fewDescriptors(settings.memoryBytes, state.shards.length);
   if (few !== undefined) log.warn(few.text, { event: 'descriptors-few', limit: few.limit, needed: few.needed });
-  watchDescriptors(plane, log);
+  watchMemory(plane, log);
   const data = bound.map((b) => `${b.provider} ${b.address}`);
   log.info(`data on ${data.join(', ')}`, { event: 'data-listening', data: data.join() });
   return {

@@ -357,8 +357,9 @@ export interface DataPlane {
   /** How long the leases are that are granted from now on; never longer than the options say. */
   setLeaseMs(ms: number): void;
   /**
-   * What each table may register from now on, in bytes: those that are open, and those that are being opened, with
-   * whatever limit. One that has more keeps it, and refuses changes that need more.
+   * What each owner's table may register from now on, in bytes: those that are open, and those that are being opened,
+   * with whatever limit. One that has more keeps it, and refuses changes that need more. Copies are bounded by
+   * `memoryBytes` of all tables alone.
    */
   setTableMemory(bytes: number): void;
   /** Called on the owning event loop when a shard's segments changed. */

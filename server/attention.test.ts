@@ -177,15 +177,15 @@ test('servers whose leases are over since most voters are away are named with th
     ).find((line) => line.includes('no lease'));
   t.is(
     of(1, 3),
-    's1 has no lease, since it reaches no leader: shards 0, 1 are not served before 1 of s2, s3 can be reached: start them again, with --data-dir; if they run, look at the network',
+    's1 has no lease, since it reaches no leader: shards 0, 1 are not served until one of s2, s3 can be reached: start one of them again, with --data-dir; where a server runs, look at the network',
   );
   t.is(
     of(1, 2),
-    's1 has no lease, since it reaches no leader: shards 0, 1 are not served before s2 can be reached: start it again, with --data-dir; if it runs, look at the network',
+    's1 has no lease, since it reaches no leader: shards 0, 1 are not served until s2 can be reached: start it again, with --data-dir; where a server runs, look at the network',
   );
   t.regex(
     of(2, 5) ?? '',
-    /^s1, s2 have no lease, since they reach no leader: shards 0, 1 are not served before 1 of s3, s4, s5 can/,
+    /^s1, s2 have no lease, since they reach no leader: shards 0, 1 are not served until one of s3, s4, s5 can/,
   );
   t.is(of(2, 3), undefined, 'an election');
   t.is(of(1, 3, { leaseHeld: true }), undefined, 'served until the lease is over');

@@ -177,10 +177,12 @@ function ofLeases({ leader, members, shards }: ClusterStatus): string[] {
   const voters = votersOf(members);
   const away = voters.filter(({ state }) => state !== 'up').map(({ id }) => id);
   const needed = Math.floor(voters.length / 2) + 1 - answering(voters);
-  const whom = needed === away.length ? list(away) : `${needed} of ${list(away)}`;
+  const few = needed === 1 ? 'one' : String(needed);
+  const whom = needed === away.length ? list(away) : `${few} of ${list(away)}`;
+  const them = away.length === 1 ? 'it' : needed === away.length ? 'them' : `${few} of them`;
   const isOne = ids.length === 1;
   return [
-    `${list(ids)} ${isOne ? 'has' : 'have'} no lease, since ${isOne ? 'it reaches' : 'they reach'} no leader: ${numbers(held)} ${held.length === 1 ? 'is' : 'are'} not served before ${whom} can be reached: start ${away.length === 1 ? 'it' : 'them'} again, with --data-dir; if ${away.length === 1 ? 'it runs' : 'they run'}, look at the network`,
+    `${list(ids)} ${isOne ? 'has' : 'have'} no lease, since ${isOne ? 'it reaches' : 'they reach'} no leader: ${numbers(held)} ${held.length === 1 ? 'is' : 'are'} not served until ${whom} can be reached: start ${them} again, with --data-dir; where a server runs, look at the network`,
   ];
 }
 

@@ -7,7 +7,7 @@ const waiting = (copies: object, handover: object = { handover: true }): Cluster
   ({
     moves: [{ shard: 3, to: 's2', planned: 1, ...handover }],
     moveErrors: [],
-    shards: [{ shard: 3, owner: 's1', copies }],
+    shards: [0, 1, 2, 3].map((shard) => ({ shard, owner: 's1', ...(shard === 3 ? { copies } : {}) })),
   }) as unknown as ClusterStatus;
 
 const LINE =

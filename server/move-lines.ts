@@ -28,10 +28,12 @@ interface Waiting {
 /** Handovers that wait for a copy for which its server lacks memory: nobody calls them off. */
 export function roomLines({ moves, shards }: ClusterStatus, of: (move: Waiting) => boolean): string[] {
   return moves.flatMap(({ shard, to, handover }) => {
-    const s = shards.find((one) => one.shard === shard);
+    if (handover !== true) return [];
+    // As the metadata has them: by their numbers.
+    const s = shards[shard];
     const places = [...(s?.copies?.copies ?? []), ...(s?.copies?.notCopied ?? [])];
     const isFull = places.some(({ member, full }) => member === to && full === true);
-    return handover === true && isFull && of({ shard, owner: s?.owner, to })
+    return isFull && of({ shard, owner: s?.owner, to })
       ? [
           `shard ${shard} (${s?.owner ?? 'no owner'} -> ${to}): ${to} lacks memory for a copy of it, and tries again: start ${to} again with more --memory, or move the shard to another server (farkv shard move)`,
         ]

@@ -12,18 +12,16 @@ const TIMEOUT_MAX_MS = 3_600_000;
 export const checkStatusCall = record<StatusCall>({ timeoutMs: maybe(uint(TIMEOUT_MAX_MS)) });
 
 const OTHERS_MS = 1000;
-/**
- * They get one part in so many of the caller's time. So there is time left for the answer, also where the caller came
- * while the status for others was being put together.
- */
-const PARTS = 4;
+/** Of a caller with less time than HURRIED_BELOW_MS. Not less: a server that is far away is not a silent one. */
+const HURRIED_MS = 250;
+const HURRIED_BELOW_MS = 4 * OTHERS_MS;
 
-/** How long another server may take, milliseconds. Whoever takes longer is shown as unreachable. */
-export function othersMs({ timeoutMs = Infinity }: StatusCall): number {
-  return Math.max(1, Math.min(OTHERS_MS, Math.floor(timeoutMs / PARTS)));
+/** Whether the caller may have no time for a status that gives a silent server its full time. */
+export function isHurried({ timeoutMs = Infinity }: StatusCall): boolean {
+  return timeoutMs < HURRIED_BELOW_MS;
 }
 
-/** Whether the caller waits for less than a status takes where a server does not answer. */
-export function isHurried(call: StatusCall): boolean {
-  return othersMs(call) < OTHERS_MS;
+/** How long another server may take, milliseconds. Whoever takes longer is shown as unreachable. */
+export function othersMs(call: StatusCall): number {
+  return isHurried(call) ? HURRIED_MS : OTHERS_MS;
 }

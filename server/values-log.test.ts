@@ -7,7 +7,7 @@ import type { Found } from '../core/shards/index.js';
 import type { DataDirectory } from './data-directory.js';
 import { isAllFound, logFailure, toldOf, valuesOf } from './values-log.js';
 
-const OPTIONS = { id: 's1', memoryBytes: 1 << 26, shardMemoryMin: 1 << 20, syncMs: 50 };
+const OPTIONS = { id: 's1', shardMemoryMin: 1 << 20, syncMs: 50 };
 const COPY = '00000000000000aa';
 
 test('a server that answers before its disk keeps values on a disk', (t) => {
@@ -15,26 +15,6 @@ test('a server that answers before its disk keeps values on a disk', (t) => {
   const directory = { path: '/dev/null/nowhere', ephemeral: false } as unknown as DataDirectory;
   t.throws(() => valuesOf(state, directory, OPTIONS), { code: 'ERR_CONFIG', message: /no values .* on disks/ });
   t.is(valuesOf(state, directory, { ...OPTIONS, syncMs: 0 }), undefined);
-});
-
-test('what is on the disk comes back however unevenly the shards are filled', (t) => {
-  const path = mkdtempSync(join(tmpdir(), 'farkv-values-'));
-  t.teardown(() => {
-    rmSync(path, { recursive: true });
-  });
-  const copies = [{ member: 's1', id: COPY, state: 'in-sync' }];
-  const state = {
-    policies: [{ level: 'durable' }],
-    servers: [{ id: 's1' }],
-    clusterId: '00',
-    shards: [{}, {}],
-    copySets: [{ copies }, { copies }],
-    tenants: [],
-  } as unknown as MetadataState;
-  const directory = { path, ephemeral: false, instance: '1' } as unknown as DataDirectory;
-  const { log } = valuesOf(state, directory, OPTIONS)!;
-  t.is(log.recovers.length, 2);
-  t.is(log.shardMemoryBytes, OPTIONS.memoryBytes);
 });
 
 const found = (whole: boolean): Found => ({ shard: 0, copy: COPY, worker: 0, whole, epoch: 1, lsn: 5 });
@@ -53,6 +33,8 @@ function begun(
   const state = {
     policies: [{ level: 'durable' }],
     servers: [{ id: 's1' }, { id: 's2' }],
+    members: new Map(),
+    shards: [],
     clusterId: '00',
   } as unknown as MetadataState;
   const directory = { path, ephemeral: false, instance: '1' } as unknown as DataDirectory;

@@ -10,6 +10,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { FarkvError } from '../core/errors.js';
+import { tableMemory } from '../core/metadata/placement.js';
 import { fromHex64, toHex64 } from '../core/hex64.js';
 import type { RecoveredCopy } from '../core/metadata/commands.js';
 import { isWhole, policyOf } from '../core/metadata/copy-sets.js';
@@ -32,7 +33,6 @@ export const RECOVERING = 'recovering';
 
 export interface ValuesOptions {
   readonly id: string;
-  readonly memoryBytes: number;
   /** The least that a shard needs. */
   readonly shardMemoryMin: number;
   /** 0: a change is answered when it is on the disk. */
@@ -69,7 +69,7 @@ export interface Values {
 export function valuesOf(
   state: MetadataState,
   directory: DataDirectory,
-  { id, memoryBytes, shardMemoryMin, syncMs }: ValuesOptions,
+  { id, shardMemoryMin, syncMs }: ValuesOptions,
 ): Values | undefined {
   if (!isDurable(state)) {
     if (syncMs === 0) return undefined;
@@ -100,8 +100,7 @@ export function valuesOf(
       directory: path,
       cluster: Buffer.from(state.clusterId, 'hex'),
       instance: fromHex64(directory.instance),
-      // What is on the disk comes back however unevenly it is spread. The limit of each is set when that is over.
-      shardMemoryBytes: Math.max(shardMemoryMin, memoryBytes),
+      shardMemoryBytes: Math.max(shardMemoryMin, tableMemory(state)),
       recovers,
       syncMs,
     },

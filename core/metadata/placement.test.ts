@@ -1,5 +1,5 @@
 import test from 'ava';
-import { place, raftIdOf } from './placement.js';
+import { place, raftIdOf, tableMemory } from './placement.js';
 import type { Member, Shard } from './state.js';
 
 const member = (id: string): Member => ({ id, raftId: 1, incarnation: '', control: [], fabric: [], memoryBytes: 1 });
@@ -50,4 +50,17 @@ test('raft numbers are positive safe integers and differ for the ids that people
   const numbers = [...ids].map(raftIdOf);
   t.is(new Set(numbers).size, ids.size);
   t.true(numbers.every((n) => Number.isSafeInteger(n) && n > 0));
+});
+
+test('a table may have the memory of all servers by the number of shards, in whole bytes', (t) => {
+  const of = (shards: number, ...bytes: readonly number[]): number =>
+    tableMemory({
+      shards: free(shards),
+      members: new Map(bytes.map((memoryBytes, i) => [`s${i}`, { ...member(`s${i}`), memoryBytes }])),
+    });
+  t.is(of(4, 100, 200, 0), 75, 'a witness brings none');
+  t.is(of(7, 100), 14);
+  t.is(of(0, 100), 100);
+  t.is(of(2), 0);
+  t.is(of(1, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), Number.MAX_SAFE_INTEGER);
 });

@@ -58,14 +58,14 @@ export function whyNoKeeper({ members }: Pick<MetadataState, 'members'>, id: str
 }
 
 /**
- * What the table of a shard may register at most, in bytes, whichever server has it: the memory of all servers by the
- * number of shards. A limit, not a share: what all tables of a server take together its own --memory bounds. So an
- * owner and its copies have the same one, and it rises where a server joins.
+ * What the table of a shard's owner may register at most, in bytes: the memory of all servers by the number of shards,
+ * wherever it is. A limit, not a share: what all tables of a server take together its own --memory bounds. So it rises
+ * where a server joins.
  */
 export function tableMemory({ members, shards }: Pick<MetadataState, 'members' | 'shards'>): number {
   let all = 0;
   for (const { memoryBytes } of members.values()) all += memoryBytes;
-  return Math.floor(all / Math.max(1, shards.length));
+  return Math.min(Number.MAX_SAFE_INTEGER, Math.floor(all / Math.max(1, shards.length)));
 }
 
 /** Data-plane workers of a member. */

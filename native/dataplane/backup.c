@@ -153,13 +153,14 @@ void backup_hears(backup *b, uint32_t epoch, uint64_t committed) {
 
 /* ---- followed ---- */
 
-/* Of the table's limit, or of what all tables here may still have where that is less. Without a margin a copy could be
- * full of what its owner still has room for: they have the same entries, but not in the same places. What is in
- * quarantine comes back. */
+/* Of the table's limit, or of what all tables here may still have where that is less; each copy here says so. Without a
+ * margin a copy could be full of what its owner still has room for: they have the same entries, but not in the same
+ * places. What is in quarantine comes back. */
 static uint64_t room_left(const backup *b) {
     table_stats t;
     table_get_stats(b->shard->table, &t);
-    uint64_t here = t.index_bytes + t.heap_bytes, left = memory_left(b->shard->w->d);
+    uint64_t here = t.index_bytes + t.heap_bytes + t.asked_bytes, left = memory_left(b->shard->w->d);
+    for (int k = 0; k < 2; k++) here += fkv_files_holes(b->shard->files[k]);
     uint64_t most = min_u64(t.memory_bytes, here + min_u64(left, UINT64_MAX - here));
     uint64_t taken = t.used_bytes - t.quarantine_bytes + most / MARGIN_SHARE;
     return most > taken ? most - taken : 0;

@@ -107,7 +107,7 @@ typedef struct dataplane_log {
     uint64_t snapshot_bytes;
     uint64_t snapshot_bytes_per_s; /* how fast each worker writes one; default 100,000,000 */
     uint32_t chunk_bytes;          /* a piece of it, of which each worker has two; default 1 MiB */
-    /* Of each shard that start finds there and makes anew; at least TABLE_MEMORY_MIN; 0: none is wanted. */
+    /* As dataplane_shard.memory_bytes, of each that start finds and makes anew, within config.memory_bytes; 0: none is wanted. */
     uint64_t shard_memory_bytes;
     /* Whether that copy is wanted: asked by several threads of start, for each piece of the log. Of others nothing is
      * kept. */
@@ -407,8 +407,8 @@ fkv_status dataplane_set_access(dataplane *d, const dataplane_access *a);
 /* How long the leases are that are granted from now on, where the owner's own does not end before: at least 1 and at
  * most what the configuration says. Short ones before a shard is closed, so that closing it takes no longer. */
 void dataplane_set_lease_ms(dataplane *d, uint32_t ms);
-/* What each table may register from soon after, at least TABLE_MEMORY_MIN: those that are open, and those that are
- * opened later, whatever they are opened with. */
+/* What each owner's table may register from soon after, at least TABLE_MEMORY_MIN: those that are open, and those that
+ * are opened later, whatever they are opened with. Copies may have config.memory_bytes (life.c). */
 void dataplane_set_table_memory(dataplane *d, uint64_t bytes);
 
 /* From the turn in which a request came to the end of the one that handed the last of its answer to the transport. Of

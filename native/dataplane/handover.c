@@ -114,6 +114,7 @@ static fkv_status become_copy(shard *s, uint64_t id) {
     s->backups = s->durable;
     s->drawn_bytes = s->sealed_for = s->lease_most_ns = 0;
     s->state = SHARD_OPEN;
+    shard_limit(s);
     return FKV_OK;
 }
 

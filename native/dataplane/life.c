@@ -52,6 +52,16 @@ fkv_status shard_begins(shard *s, uint32_t epoch, uint64_t id) {
     return dedup_open_slot(&s->w->dedup, s->slot, had_owner, s->w->now_ns) == 0 ? FKV_OK : FKV_NO_MEMORY;
 }
 
+/* An owner may have what is said of all tables. What is made of another's table, or is a copy, may have all that its server
+ * has: also of an owner that had more before that fell, copies can be made, and they take what its changes need. */
+void shard_limit(shard *s) {
+    const dataplane *d = s->w->d;
+    uint64_t limit = __atomic_load_n(&d->table_memory, __ATOMIC_SEQ_CST);
+    uint64_t all = d->c.memory_bytes ? d->c.memory_bytes : limit;
+    if (limit == 0) return;
+    table_set_memory(s->table, max_u64(s->state == SHARD_OPEN ? all : min_u64(limit, all), TABLE_MEMORY_MIN));
+}
+
 static fkv_status make(worker *w, command *c, shard **out) {
     shard *s = *out = calloc(1, sizeof *s);
     if (!s) return FKV_NO_MEMORY;
@@ -75,8 +85,7 @@ static fkv_status make(worker *w, command *c, shard **out) {
     table_config t = memory_table_config(w->d, &c->open, s);
     fkv_status status = table_create(&t, &s->table);
     if (status != FKV_OK) return status;
-    uint64_t memory = __atomic_load_n(&w->d->table_memory, __ATOMIC_SEQ_CST);
-    if (memory) table_set_memory(s->table, memory);
+    shard_limit(s);
     table_tick(s->table, w->now_ns, w->wall_ms, 0);
     segment **first[] = { &c->first_index, &c->first_heap };
     for (int i = 0; i < 2; i++) {
@@ -107,12 +116,7 @@ void shard_open(job *j) {
 void shard_limits(job *j) {
     worker *w = (worker *)(void *)((char *)j - offsetof(worker, limits));
     __atomic_store_n(&w->limiting, false, __ATOMIC_SEQ_CST);
-    uint64_t memory = __atomic_load_n(&w->d->table_memory, __ATOMIC_SEQ_CST);
-    for (fkv_list *l = w->shards.next; l != &w->shards; l = l->next) {
-        shard *s = LIST_OF(l, shard, of_worker);
-        table_set_memory(s->table, memory);
-        s->tick_ns = w->now_ns;
-    }
+    for (fkv_list *l = w->shards.next; l != &w->shards; l = l->next) shard_limit(LIST_OF(l, shard, of_worker));
 }
 
 /* ---- serve, describe ---- */
@@ -145,6 +149,7 @@ static fkv_status serve_now(shard *s) {
     end_call(&s->stepping_down, FKV_BUSY);
     handover_end(s, FKV_BUSY);
     s->state = SHARD_SERVING;
+    shard_limit(s);
     return FKV_OK;
 }
 

@@ -12,6 +12,7 @@ void shard_seal(job *j);
 void shard_pause(job *j);
 /* worker.limits: dataplane_set_table_memory was called. */
 void shard_limits(job *j);
+void shard_limit(shard *s); /* its table has the limit of its role */
 
 /* In this epoch, under this id, nothing was logged, noted or promised of what is in its table. */
 fkv_status shard_begins(shard *s, uint32_t epoch, uint64_t id);

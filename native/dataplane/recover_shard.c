@@ -75,6 +75,8 @@ static bool open_shard(recovered_copy *c, uint32_t epoch, uint32_t buckets) {
     if (e.status != FKV_OK) return false;
     c->s = c->w->by_number[c->number];
     table_set_read(c->s->table, false);
+    /* What is on the disk comes back however unevenly it is spread. */
+    if (d->c.memory_bytes > d->c.log.shard_memory_bytes) table_set_memory(c->s->table, d->c.memory_bytes);
     return true;
 }
 

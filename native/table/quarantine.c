@@ -41,13 +41,17 @@ static bool make_room(delay_queue *q, uint64_t items) {
 }
 static void push(delay_queue *q, uint64_t item) { q->items[q->tail++ & (q->capacity - 1)] = item; }
 
+static uint64_t most(const table *t) {
+    return t->config.quarantine_bytes ? t->config.quarantine_bytes : t->config.memory_bytes / 8;
+}
+
 bool table_quarantine_fits(const table *t, uint64_t bytes) {
     uint64_t held = t->quarantine_bytes + t->quarantine_reserved;
-    return held == 0 || held + bytes <= t->config.quarantine_bytes;
+    return held == 0 || held + bytes <= most(t);
 }
 
 bool table_quarantine_bears(const table *t, uint64_t bytes) {
-    return t->aborted_bytes == 0 || t->aborted_bytes + bytes <= t->config.quarantine_bytes;
+    return t->aborted_bytes == 0 || t->aborted_bytes + bytes <= most(t);
 }
 
 bool table_quarantine_place(table *t, uint32_t cls) {

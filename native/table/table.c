@@ -4,8 +4,6 @@
 
 enum { QUARANTINE_NS_PER_BYTE = FKV_GET_LIFE_NS_PER_BYTE / 5 * 6 };
 
-static uint64_t quarantine_of(uint64_t memory_bytes) { return memory_bytes / 8; }
-
 fkv_status table_create(const table_config *c, table **out) {
     if (c->memory_bytes < TABLE_MEMORY_MIN || c->epoch >= 1u << 20) return FKV_BAD_REQUEST;
     if (!c->want_segment || !c->retire_segment) return FKV_BAD_REQUEST;
@@ -13,7 +11,6 @@ fkv_status table_create(const table_config *c, table **out) {
     if (!t) return FKV_NO_MEMORY;
     t->config = *c;
     if (!c->quarantine_ns) t->config.quarantine_ns = TABLE_QUARANTINE_NS;
-    if (!c->quarantine_bytes) t->config.quarantine_bytes = quarantine_of(c->memory_bytes);
     /* A queue serves a range of sizes, and waits as long as its largest needs. */
     static const uint64_t largest[DELAY_QUEUES] = { 64 << 10, 2 << 20,
                                                     FKV_EXTENT_HEADER + FKV_KEY_MAX + FKV_VALUE_MAX };
@@ -50,8 +47,6 @@ void table_set_epoch(table *t, uint32_t epoch) {
 
 void table_set_memory(table *t, uint64_t bytes) {
     fkv_assert(bytes >= TABLE_MEMORY_MIN);
-    if (t->config.quarantine_bytes == quarantine_of(t->config.memory_bytes))
-        t->config.quarantine_bytes = quarantine_of(bytes);
     t->config.memory_bytes = bytes;
 }
 
@@ -75,6 +70,7 @@ void table_get_stats(const table *t, table_stats *out) {
         .index_bytes = t->index_bytes,
         .heap_bytes = t->heap_bytes,
         .memory_bytes = t->config.memory_bytes,
+        .asked_bytes = asked(t),
         .live_extent_bytes = t->live_bytes,
         .prepared_bytes = t->prepared_bytes,
         .overflow_bytes = t->overflow_buckets * FKV_BUCKET_BYTES,

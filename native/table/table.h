@@ -196,6 +196,7 @@ bool table_resting(const table *t);
 typedef struct table_stats {
     uint64_t entries, key_value_bytes;
     uint64_t index_bytes, heap_bytes, memory_bytes; /* registered; the limit */
+    uint64_t asked_bytes;                           /* of segments that are being made */
     uint64_t live_extent_bytes;                     /* keys, values, headers, and what is lost to the next size class */
     uint64_t prepared_bytes;                        /* extents of prepared changes */
     uint64_t overflow_bytes, quarantine_bytes;

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { FarkvError } from '../../core/errors.js';
 import { CALLS_ALL } from './bounds.js';
+import { othersMs, type StatusCall } from '../status-call.js';
 import { CallGate } from './call-gate.js';
 
 const settle = async (): Promise<void> => {
@@ -70,16 +71,17 @@ test('calls under way are bounded', async (t) => {
   t.is(await again, 'ok');
 });
 
-test('who has little time shares a status with those alike, and does not wait for one that has more', async (t) => {
+test('who has little time shares a status with those alike, and does not wait for one that gives others more', async (t) => {
   const { made, asked, pauses } = gate();
   const patient = made.call('monitor', 'status', {});
   const first = made.call('operator', 'status', { timeoutMs: 500 });
   await settle();
-  const later = [900, 300, 700].map((timeoutMs) => made.call('operator', 'status', { timeoutMs }));
+  const later = [3999, 0, 700].map((timeoutMs) => made.call('operator', 'status', { timeoutMs }));
+  const another = made.call('operator', 'status', { timeoutMs: 4000 });
   await settle();
   t.deepEqual(
-    asked.map(({ args }) => args),
-    [{}, { timeoutMs: 500 }],
+    asked.map(({ args }) => othersMs(args as StatusCall)),
+    [1000, 250],
   );
   asked[1]?.answer('in time');
   t.is(await first, 'in time');
@@ -87,13 +89,18 @@ test('who has little time shares a status with those alike, and does not wait fo
   pauses.shift()?.();
   await settle();
   t.deepEqual(
-    asked.slice(2).map(({ args }) => args),
-    [{ timeoutMs: 300 }],
+    asked.slice(2).map(({ args }) => othersMs(args as StatusCall)),
+    [250],
     'all of them wait for it',
   );
   asked[2]?.answer('alike');
   t.deepEqual(await Promise.all(later), ['alike', 'alike', 'alike']);
   asked[0]?.answer('whole');
   t.is(await patient, 'whole');
+  await settle();
+  for (const over of pauses.splice(0)) over();
+  await settle();
+  asked[3]?.answer('whole again');
+  t.is(await another, 'whole again');
   t.is(await codeOf(made.call('monitor', 'status', { timeoutMs: 'soon' })), 'ERR_PROTOCOL');
 });

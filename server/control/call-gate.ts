@@ -22,16 +22,16 @@ export class CallGate {
 
   constructor(ask: Ask, pause: Pause = (then) => void setTimeout(then, STATUS_PAUSE_MS)) {
     this.#ask = ask;
-    const status = (call: StatusCall): Promise<unknown> => ask('monitor', 'status', call);
-    this.#patient = new SharedStatus(status, pause);
-    this.#hurried = new SharedStatus(status, pause);
+    const status = (call: StatusCall) => (): Promise<unknown> => ask('monitor', 'status', call);
+    this.#patient = new SharedStatus(status({}), pause);
+    this.#hurried = new SharedStatus(status({ timeoutMs: 0 }), pause);
   }
 
   /** Throws ERR_BUSY when too many are under way, ERR_PROTOCOL for arguments of `status` that are none. */
   async call(caller: Caller, method: string, args: unknown): Promise<unknown> {
     if (method === 'status') {
       const call = checkStatusCall(args, method);
-      return await (isHurried(call) ? this.#hurried : this.#patient).get(call);
+      return await (isHurried(call) ? this.#hurried : this.#patient).get();
     }
     if (this.#underWay >= CALLS_ALL)
       throw new FarkvError('ERR_BUSY', `this server answers at most ${CALLS_ALL} calls at once`);
@@ -47,34 +47,29 @@ export class CallGate {
 interface NextStatus {
   readonly answer: Promise<unknown>;
   readonly begin: () => void;
-  /** The least of those who wait for it. */
-  timeoutMs: number;
 }
 
 /** One status at a time, for all who wait for it. */
 class SharedStatus {
-  readonly #ask: (call: StatusCall) => Promise<unknown>;
+  readonly #ask: () => Promise<unknown>;
   readonly #pause: Pause;
   /** What is asked for when the present one is answered and the pause is over. */
   #next: NextStatus | undefined;
   #busy = false;
 
-  constructor(ask: (call: StatusCall) => Promise<unknown>, pause: Pause) {
+  constructor(ask: () => Promise<unknown>, pause: Pause) {
     this.#ask = ask;
     this.#pause = pause;
   }
 
-  get({ timeoutMs = Infinity }: StatusCall): Promise<unknown> {
-    if (this.#next !== undefined) {
-      this.#next.timeoutMs = Math.min(this.#next.timeoutMs, timeoutMs);
-      return this.#next.answer;
-    }
+  get(): Promise<unknown> {
+    if (this.#next !== undefined) return this.#next.answer;
     let begin: () => void = () => undefined;
     const begun = new Promise<void>((resolve) => (begin = resolve));
-    const next: NextStatus = { begin, timeoutMs, answer: begun.then(() => this.#ask(callOf(next.timeoutMs))) };
-    this.#next = next;
+    const answer = begun.then(() => this.#ask());
+    this.#next = { begin, answer };
     this.#look();
-    return next.answer;
+    return answer;
   }
 
   #look(): void {
@@ -90,8 +85,4 @@ class SharedStatus {
     next.answer.then(over, over);
     next.begin();
   }
-}
-
-function callOf(timeoutMs: number): StatusCall {
-  return timeoutMs === Infinity ? {} : { timeoutMs };
 }

@@ -1,6 +1,6 @@
 /** How much memory one shard may have, with real processes: what all servers have, by the number of shards. */
-import test from 'ava';
-import { connect } from '../../client/index.js';
+import test, { type ExecutionContext } from 'ava';
+import { connect, type BufferValue, type Client } from '../../client/index.js';
 import { attention } from '../../server/attention.js';
 import { Cluster } from '../support/cluster.js';
 import { statusWhen } from '../support/status.js';
@@ -8,29 +8,73 @@ import { statusWhen } from '../support/status.js';
 const MIB = 1 << 20;
 const VALUE = Buffer.alloc(100_000, 'v');
 
+/** Values of shard 0 alone. */
+class Filling {
+  readonly client: Client<BufferValue, Buffer>;
+  readonly stored: string[] = [];
+  #next = 0;
+
+  private constructor(client: Client<BufferValue, Buffer>) {
+    this.client = client;
+  }
+
+  static async begin(t: ExecutionContext, address: string): Promise<Filling> {
+    const client = await connect({ servers: [address] });
+    t.teardown(() => client.close());
+    return new Filling(client);
+  }
+
+  async put(count: number): Promise<void> {
+    for (let i = 0; i < count; i++) {
+      const key = this.#key();
+      await this.client.put(key, VALUE);
+      this.stored.push(key);
+    }
+  }
+
+  async missing(client = this.client): Promise<string[]> {
+    const missing: string[] = [];
+    for (const key of this.stored) if ((await client.get(key))?.length !== VALUE.length) missing.push(key);
+    return missing;
+  }
+
+  #key(): string {
+    for (;;) {
+      const key = `key ${++this.#next}`;
+      if (this.client.shardOf(key) === 0) return key;
+    }
+  }
+}
+
 test('a shard that is full takes changes again when a server joins, before anything moves', async (t) => {
   const cluster = await Cluster.start(t, { servers: 1, shards: 2, memory: '16mb' });
   const { address } = cluster.server(0);
-  const client = await connect({ servers: [address] });
-  t.teardown(() => client.close());
-  let next = 0;
-  const key = (): string => {
-    for (;;) if (client.shardOf(`key ${++next}`) === 0) return `key ${next}`;
-  };
-  const stored: string[] = [];
-  const fill = async (count: number): Promise<void> => {
-    for (let name = key(); count-- > 0; name = key()) {
-      await client.put(name, VALUE);
-      stored.push(name);
-    }
-  };
-  await t.throwsAsync(fill(1000), { code: 'ERR_TABLE_FULL' });
-  t.true(stored.length > 60 && stored.length * VALUE.length < 8 * MIB, `${stored.length} were taken`);
+  const filling = await Filling.begin(t, address);
+  await t.throwsAsync(filling.put(1000), { code: 'ERR_TABLE_FULL' });
+  const count = filling.stored.length;
+  t.true(count > 60 && count * VALUE.length < 8 * MIB, `${count} were taken`);
   await statusWhen(address, (s) => attention(s).some((line) => line.startsWith('shard 0 at s1: more than 90 %')));
 
   await (await cluster.joiner('s2')).start();
-  // The joiner has 64 MiB.
-  await statusWhen(address, (s) => s.shards.every(({ memoryLimitBytes }) => memoryLimitBytes === 40 * MIB));
-  await fill(20);
-  for (const name of stored) t.is((await client.get(name))?.length, VALUE.length);
+  // The joiner has 64 MiB: no table may have more than its own server.
+  await statusWhen(address, (s) => s.shards.every(({ memoryLimitBytes }) => memoryLimitBytes === 16 * MIB));
+  await filling.put(20);
+  t.deepEqual(await filling.missing(), []);
+});
+
+test('values on the disk come back to a server on which their shard may have less than it had', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1, shards: 2, memory: '32mb', level: 'durable' });
+  const server = cluster.server(0);
+  const filling = await Filling.begin(t, server.address);
+  await filling.put(140);
+  t.is((await server.stop()).code, 0);
+  server.args = server.args.map((arg) => (arg === '32mb' ? '24mb' : arg));
+  await server.start();
+  const client = await connect({ servers: [server.address] });
+  t.teardown(() => client.close());
+  t.deepEqual(await filling.missing(client), []);
+  await t.throwsAsync(client.put(filling.stored[0] ?? '', Buffer.alloc(300_000)), { code: 'ERR_TABLE_FULL' });
+  for (const key of filling.stored.splice(0, 60)) await client.delete(key);
+  await client.put(filling.stored[0] ?? '', VALUE);
+  t.deepEqual(await filling.missing(client), []);
 });

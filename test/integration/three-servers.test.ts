@@ -104,7 +104,7 @@ test.serial('a server that most voters have left is not said to serve once its l
   const { code, stdout } = await farkv(['status', '--connect', left!.address]);
   t.is(code, 1);
   t.regex(stdout, /^ +\d +s1 +open +1\/2 s1 s[23] \(away\)/m);
-  t.regex(stdout, /^needs attention: s1 has no lease, .* \d, \d are not served before 1 of s2, s3 .* --data-dir/m);
+  t.regex(stdout, /^needs attention: s1 has no lease, .* \d, \d are not served until one of s2, s3 .* --data-dir/m);
   const top = await farkv(['top', '--connect', left!.address]);
   t.regex(top.stdout, /0 of 6 shards served {2}copies \d\/12 in sync/);
   const at = left!.readyLine!.http[0]!;

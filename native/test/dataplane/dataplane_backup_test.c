@@ -352,6 +352,17 @@ static void finds_room_within_the_limit(uint64_t memory) {
     down();
 }
 TEST(what_lies_within_the_limit_finds_room) { finds_room_within_the_limit(4 << 20); }
+/* The limit of an owner may have fallen below what its table has. */
+TEST(a_copy_may_have_what_all_tables_may_have_whatever_an_owner_may) {
+    bound = 64 << 20;
+    up(MEMORY);
+    dataplane_set_table_memory(r.d, TABLE_MEMORY_MIN);
+    CHECK(seen(0).follow.room > 60 << 20);
+    dataplane_set_table_memory(r.d, 2 * MEMORY);
+    CHECK(seen(0).follow.room > 60 << 20);
+    down();
+    bound = 0;
+}
 TEST(what_lies_within_the_bound_of_all_tables_finds_room) {
     bound = 4 << 20;
     finds_room_within_the_limit(MEMORY);
@@ -438,6 +449,7 @@ int main(int argc, char **argv) {
     RUN(two_records_of_one_key_that_are_not_committed_end_the_copy);
     RUN(a_copy_holds_a_whole_window_and_no_more);
     RUN(what_lies_within_the_limit_finds_room);
+    RUN(a_copy_may_have_what_all_tables_may_have_whatever_an_owner_may);
     RUN(what_lies_within_the_bound_of_all_tables_finds_room);
     RUN(a_copy_that_is_full_says_so_once_and_acknowledges_nothing_more);
     RUN(a_record_that_waits_for_memory_is_taken_when_that_has_come);

@@ -247,9 +247,19 @@ static int fill(void) {
     }
 }
 
+static uint64_t limit_of(uint32_t shard) {
+    dataplane_stats *stats = rig_stats(&r);
+    uint64_t found = 0;
+    for (uint32_t i = 0; i < stats->shards; i++)
+        if (stats->shard[i].shard == shard) found = stats->shard[i].table.memory_bytes;
+    free(stats);
+    return found;
+}
+
 TEST(tables_have_the_limit_that_was_set_last_whatever_they_were_opened_with) {
-    enum { LIMIT = 4 << 20 };
+    enum { LIMIT = 4 << 20, BOUND = 64 << 20 };
     rig_init(&r, provider, NULL);
+    r.config.memory_bytes = BOUND;
     rig_up(&r, RIG_SHARDS, LIMIT);
     raw_up(&c, &r, 1);
     int first = fill();
@@ -260,10 +270,15 @@ TEST(tables_have_the_limit_that_was_set_last_whatever_they_were_opened_with) {
     CHECK(more > first * 8 / 10);
     rig_close(&r, 1);
     CHECK_EQ(rig_open_shard(&r, 1, 0, LIMIT, NULL), FKV_OK);
-    dataplane_stats *stats = rig_stats(&r);
-    CHECK_EQ(stats->shards, RIG_SHARDS);
-    for (uint32_t i = 0; i < stats->shards; i++) CHECK_EQ(stats->shard[i].table.memory_bytes, 2 * LIMIT);
-    free(stats);
+    CHECK_EQ(limit_of(0), 2 * LIMIT);
+    CHECK_EQ(limit_of(1), BOUND); /* it may become another owner's copy */
+    rig_serve(&r, 1);
+    CHECK_EQ(limit_of(1), 2 * LIMIT);
+    dataplane_set_table_memory(r.d, 2 * (uint64_t)BOUND);
+    CHECK_EQ(limit_of(0), BOUND); /* all tables together may have no more */
+    dataplane_set_table_memory(r.d, LIMIT);
+    CHECK_EQ(limit_of(0), LIMIT);
+    CHECK_EQ(fill(), 0);
     down();
 }
 

@@ -56,13 +56,16 @@ async function ask(url: URL, timeoutMs: number): Promise<{ readonly status: numb
 
 const schemeOf = ({ protocol }: URL): string => protocol.slice(0, -1);
 
+/** What becomes of a connection that the other end took. */
+const TAKEN = /^(ECONNRESET|EPIPE|EPROTO|HPE_.*|ERR_SSL_.*)$/;
+
 /** Whoever took the connection and did not understand what it was sent may speak the other of http and https. */
 async function otherScheme(
   url: URL,
   { name, code }: NodeJS.ErrnoException,
   timeoutMs: number,
 ): Promise<URL | undefined> {
-  if (name === 'AbortError' || code === 'ECONNREFUSED' || code === 'ENOTFOUND') return undefined;
+  if (name === 'AbortError' || !TAKEN.test(code ?? '') || timeoutMs <= 0) return undefined;
   const other = new URL(url);
   other.protocol = url.protocol === 'https:' ? 'http:' : 'https:';
   return await ask(other, timeoutMs).then(
@@ -97,13 +100,18 @@ const ready: CliCommand<ReadyArguments> = {
     }
     const say = (text: string): void => printError(`farkv ready: ${text}\n`);
     const timeoutMs = timeoutOf({ timeout });
+    const begunMs = performance.now();
     try {
       const { status, said } = await ask(url, timeoutMs);
       if (status === 200) print(`${said}\n`);
       else say(said);
       process.exitCode = status === 200 ? EXIT.ok : EXIT.failed;
     } catch (error) {
-      const other = await otherScheme(url, error as NodeJS.ErrnoException, timeoutMs);
+      const other = await otherScheme(
+        url,
+        error as NodeJS.ErrnoException,
+        Math.floor(timeoutMs - (performance.now() - begunMs)),
+      );
       say(
         other === undefined
           ? `${url.host} does not answer ${schemeOf(url)}: ${visible((error as Error).message)}`

@@ -59,7 +59,7 @@ export function failoverLines({ failovers }: Pick<ClusterStatus, 'failovers'>): 
 }
 
 /** Beside the time when it was; `shards`: which they are. */
-export function failoverText(one: Failover, shards: string): string {
+export function failoverText(one: Omit<Failover, 'shards'>, shards: string): string {
   return `failover: ${shards} from ${one.from} to ${one.to}, ${whyText(one)}`;
 }
 
@@ -67,7 +67,7 @@ function whatText({ from, to, shards }: Failover): string {
   return `${shards === 1 ? '1 shard' : `${shards} shards`} from ${from} to ${to}`;
 }
 
-function whyText({ from, to, why, values }: Failover): string {
+function whyText({ from, to, why, values }: Omit<Failover, 'shards'>): string {
   return `since ${from} ${why === 'silent' ? 'did not answer' : 'had started again'}: ${servedText(to, values)}`;
 }
 

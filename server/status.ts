@@ -410,7 +410,8 @@ export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
     heldBack: list(checkHeldBack, SHARDS_MAX),
     fullCopies: list(shardNumber, SHARDS_MAX),
     values: maybe(checkValuesStatus),
-    failovers: list(checkFailover, MEMBERS_MAX * MEMBERS_MAX),
+    // From each to each, of each kind.
+    failovers: list(checkFailover, 6 * MEMBERS_MAX ** 2),
     group: checkGroup,
     leaseLeftMs: maybe(uint()),
     certificateEndsMs: maybe(uint()),

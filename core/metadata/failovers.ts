@@ -18,6 +18,9 @@ export interface Failover {
   readonly values: 'all' | 'some' | 'none';
 }
 
+/** One shard of it. */
+export type FailedOver = Omit<Failover, 'shards'> & { readonly shard: number };
+
 type Seen = Pick<MetadataState, 'shards' | 'members' | 'moves' | 'copySets'>;
 
 /** Whether it is the table of a copy that was there before, of the start that lives. */
@@ -40,7 +43,7 @@ export class Failovers {
     return this.#shards;
   }
 
-  /** The last one from each owner to each, newest first. */
+  /** The last one from each owner to each, of each kind, newest first. */
   all(nowMs: number): (Failover & { readonly agoMs: number })[] {
     return [...this.#last.values()]
       .sort((a, b) => b.atMs - a.atMs)
@@ -49,12 +52,13 @@ export class Failovers {
 
   /**
    * The metadata as applied now. `isPast`: what led to it happened before this server's start, or while it was away. A
-   * start applies that again, and it is no failover of now.
+   * start applies that again, and it is no failover of now. Returns what has failed over since the state before.
    */
-  observe(state: Seen, nowMs: number, isPast = false): void {
+  observe(state: Seen, nowMs: number, isPast = false): readonly FailedOver[] {
     const before = this.#before;
     this.#before = state;
-    if (before?.shards === state.shards) return;
+    if (before?.shards === state.shards) return [];
+    const failed: FailedOver[] = [];
     for (const { shard, owner, epoch } of state.shards) {
       const last = this.#owners.get(shard);
       if (owner === undefined) continue;
@@ -64,26 +68,24 @@ export class Failovers {
       const isPlanned =
         state.copySets?.[shard]?.handed === epoch || before.moves.some((m) => m.shard === shard && m.to === owner);
       if (isPlanned) continue;
-      this.#note(
-        {
-          from: last.id,
-          to: owner,
-          shards: 1,
-          why: state.members.get(last.id)?.incarnation === last.start ? 'silent' : 'restarted',
-          values: valuesAt(before, state, shard, owner),
-        },
-        nowMs,
-      );
+      failed.push({
+        shard,
+        from: last.id,
+        to: owner,
+        why: state.members.get(last.id)?.incarnation === last.start ? 'silent' : 'restarted',
+        values: valuesAt(before, state, shard, owner),
+      });
     }
+    for (const one of failed) this.#note(one, nowMs);
+    return failed;
   }
 
   /** Shards that came together, or within a second, are one. */
-  #note(one: Failover, nowMs: number): void {
-    this.#shards += one.shards;
-    const key = `${one.from} ${one.to}`;
+  #note({ shard: _, ...one }: FailedOver, nowMs: number): void {
+    this.#shards += 1;
+    const key = JSON.stringify(one);
     const known = this.#last.get(key);
-    const same =
-      known !== undefined && nowMs - known.atMs < 1000 && known.why === one.why && known.values === one.values;
-    this.#last.set(key, { ...one, shards: one.shards + (same ? known.shards : 0), atMs: nowMs });
+    const same = known !== undefined && nowMs - known.atMs < 1000;
+    this.#last.set(key, { ...one, shards: 1 + (same ? known.shards : 0), atMs: nowMs });
   }
 }

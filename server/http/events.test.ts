@@ -1,7 +1,7 @@
 import test from 'ava';
 import { EventEmitter, once } from 'node:events';
 import { EMPTY } from '../../core/metadata/reduce.js';
-import type { Member, Shard } from '../../core/metadata/state.js';
+import type { Member, MetadataState, Shard } from '../../core/metadata/state.js';
 import type { ClusterStatus } from '../status.js';
 import { LISTENERS, UNREAD_MS } from './bounds.js';
 import { Events } from './events.js';
@@ -73,49 +73,27 @@ test('what has happened is sent once, also to a page that comes later', (t) => {
   t.is(later.text, said);
 });
 
-test('owners that change are news with the next look, and a failover is told once, as this server has seen it', async (t) => {
-  let nowMs = 10_000;
-  const failover = { from: 's1', to: 's2', shards: 1, why: 'silent', values: 'all' };
-  const seen = (agoMs: number) => ({ node: { group: { diskFull: false }, failovers: [{ ...failover, agoMs }] } });
-  const look = (): Promise<ClusterStatus> =>
-    Promise.resolve({
-      ...STATUS,
-      answeredBy: 's2',
-      // s3 stood still, and saw it later.
-      failovers: [{ ...failover, agoMs: nowMs - 16_000 }],
-      members: [
-        { id: 's2', state: 'up', ...seen(nowMs - 10_000) },
-        { id: 's3', state: 'up', ...seen(nowMs - 16_000) },
-      ],
-      shards: [],
-    } as unknown as ClusterStatus);
-  const events = new Events({ look, hasJoined, lookMs: 1, nowMs: () => nowMs });
+test('owners that change are news without a look, and a failover is told once, with its reason', async (t) => {
+  const events = new Events({ ...{ look: () => new Promise(() => undefined), hasJoined, nowMs: () => 7, wholeMs: 1 } });
   t.teardown(() => events.close());
-  const of = (...owners: readonly string[]) => ({
-    ...{ ...EMPTY, clusterId: 'c' },
-    shards: owners.map((owner, shard) => ({ shard, owner }) as Shard),
+  const of = (owner: string, epoch: number, moves: MetadataState['moves'] = []) => ({
+    ...{ ...EMPTY, clusterId: 'c', moves },
+    shards: [{ shard: 0, owner, epoch } as Shard],
   });
-  events.stateChanged(of('s1', 's2'));
-  events.stateChanged(of('s2', 's1'));
   const stream = new Stream();
-  nowMs = 12_000;
   add(events, stream);
-  const looks = async (count: number): Promise<void> => {
-    while (stream.text.split('event: view').length <= count) await once(stream, 'written');
+  // The timer keeps no process alive.
+  const alive = setInterval(() => undefined, 1000);
+  t.teardown(() => clearInterval(alive));
+  const told = async (text: string): Promise<void> => {
+    while (!stream.text.includes(`"text":${JSON.stringify(text)}`)) await once(stream, 'written');
   };
-  await looks(2);
-  nowMs = 20_000;
-  await looks(4);
-  const news = [...stream.text.matchAll(/^event: happened\ndata: (.*)$/gm)].flatMap(
-    ([, data = '']) => JSON.parse(data) as readonly { readonly atMs: number; readonly text: string }[],
-  );
-  t.deepEqual(
-    news.map(({ atMs, text }) => `${atMs} ${text}`),
-    [
-      '10000 failover: shard 0 from s1 to s2, since s1 did not answer: with all values, from a copy',
-      '10000 from s2 to s1: shard 1',
-    ],
-  );
+  events.stateChanged(of('s1', 1, [{ shard: 0, to: 's2', planned: 1 }]));
+  events.stateChanged(of('s2', 2));
+  await told('from s1 to s2: shard 0');
+  events.stateChanged(of('s1', 3));
+  await told('failover: shard 0 from s2 to s1, since s2 did not answer: empty, since s1 had no copy');
+  t.is(stream.text.split('failover').length, 2);
 });
 
 test('what a start finds in its log is no news', (t) => {

@@ -15,7 +15,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { MetadataState } from '../../core/metadata/state.js';
 import type { Identity } from '../control/auth.js';
-import type { ClusterStatus, FailoverStatus } from '../status.js';
+import type { ClusterStatus } from '../status.js';
 import { LISTENERS, LOOK_MS, STATUS_ANSWER_MS, UNREAD_MS } from './bounds.js';
 import { Fresh } from './fresh.js';
 import { changesOf, Happenings, turnsOf } from './happenings.js';
@@ -45,13 +45,15 @@ export interface EventsOptions {
   readonly nowMs?: () => number;
   readonly lookMs?: number;
   readonly answerMs?: number;
+  /** OwnerNewsOptions.wholeMs */
+  readonly wholeMs?: number;
 }
 
 export class Events {
   readonly #options: EventsOptions;
   readonly #listening = new Set<Listening>();
   readonly #happenings: Happenings;
-  readonly #owners = new OwnerNews();
+  readonly #owners: OwnerNews;
   readonly #shards = new ShardNews();
   /** A look that is not answered is not put again, and does not keep pages from being cut off. */
   readonly #status: Fresh<ClusterStatus>;
@@ -63,12 +65,13 @@ export class Events {
 
   constructor(options: EventsOptions) {
     this.#options = options;
-    const ask = (): Promise<ClusterStatus> => {
-      this.#owners.ask();
-      return options.look();
-    };
-    this.#status = new Fresh({ ask, freshMs: 0, answerMs: options.answerMs ?? STATUS_ANSWER_MS });
+    this.#status = new Fresh({ ask: options.look, freshMs: 0, answerMs: options.answerMs ?? STATUS_ANSWER_MS });
     this.#happenings = new Happenings(options.nowMs);
+    const tell = (text: string, atMs: number): void => {
+      this.#happenings.add([text], atMs);
+      this.#tellAll();
+    };
+    this.#owners = new OwnerNews({ tell, wholeMs: options.wholeMs });
   }
 
   get listeners(): number {
@@ -81,13 +84,11 @@ export class Events {
    */
   stateChanged(state: MetadataState): void {
     if (this.#state === undefined && !this.#options.hasJoined(state)) return;
-    if (this.#state !== undefined) {
-      const { nowMs = () => Date.now() } = this.#options;
-      this.#owners.add(this.#state, state, nowMs());
-      this.#happenings.add(changesOf(this.#state, state));
-    }
+    if (this.#state !== undefined) this.#happenings.add(changesOf(this.#state, state));
+    const { nowMs = () => Date.now() } = this.#options;
+    this.#owners.observe(state, nowMs());
     this.#state = state;
-    for (const one of this.#listening) if (this.#mayWrite(one)) this.#tell(one);
+    this.#tellAll();
   }
 
   /**
@@ -108,6 +109,7 @@ export class Events {
 
   close(): void {
     clearTimeout(this.#timer);
+    this.#owners.close();
     for (const { stream } of this.#listening) stream.destroy();
     this.#listening.clear();
   }
@@ -119,8 +121,6 @@ export class Events {
     try {
       const status = await this.#status.get();
       const now = { atMs: nowMs(), status };
-      for (const { atMs, text } of this.#owners.lines(ownFailovers(status), now.atMs))
-        this.#happenings.add([text], atMs);
       this.#happenings.add(turnsOf(this.#last?.status, status));
       const { shards, ...figures } = viewOf(now, this.#last);
       this.#last = now;
@@ -139,6 +139,10 @@ export class Events {
     this.#isLooking = false;
     if (this.#listening.size > 0) this.#timer = setTimeout(() => void this.#look(), lookMs);
     else this.#last = undefined;
+  }
+
+  #tellAll(): void {
+    for (const one of this.#listening) if (this.#mayWrite(one)) this.#tell(one);
   }
 
   #tell(one: Listening): void {
@@ -162,9 +166,4 @@ export class Events {
     one.stream.destroy();
     return false;
   }
-}
-
-/** As this server has seen them: others saw the same ones sooner or later. */
-function ownFailovers({ members, answeredBy }: ClusterStatus): readonly FailoverStatus[] {
-  return members.find(({ id }) => id === answeredBy)?.node?.failovers ?? [];
 }

@@ -1,52 +1,84 @@
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { EMPTY } from '../../core/metadata/reduce.js';
-import type { MetadataState, Shard } from '../../core/metadata/state.js';
+import type { Copy, MetadataState, Move, Shard } from '../../core/metadata/state.js';
 import { OwnerNews } from './owner-news.js';
 
-/** Shards 0, 1, ... with these owners. */
-const state = (...owners: readonly (string | undefined)[]): MetadataState => ({
-  ...EMPTY,
-  shards: owners.map((owner, shard) => ({ shard, ...(owner === undefined ? {} : { owner }) }) as Shard),
-});
-const failover = (agoMs: number, more: { readonly from?: string; readonly to?: string } = {}) =>
-  ({ from: 's1', to: 's2', shards: 9, why: 'silent', values: 'all', agoMs, ...more }) as const;
-const WHY = 'since s1 did not answer: with all values, from a copy';
+interface World {
+  /** Of shards 0, 1, ... */
+  readonly owners: readonly (string | undefined)[];
+  /** Members with a copy of each of them. */
+  readonly copies?: readonly (readonly string[])[];
+  readonly moves?: readonly Pick<Move, 'shard' | 'to'>[];
+}
 
-test('a planned change of owners is said when a status knows of no failover, and once', (t) => {
-  const news = new OwnerNews();
-  news.add(state('s1', 's2', 's2', undefined), state('s1', 's1', 's1', 's3'), 10_000);
-  t.deepEqual(news.lines([], 10_500), [], 'this status was asked for before');
-  news.ask();
-  t.deepEqual(news.lines([failover(90_000, { from: 's2', to: 's1' })], 10_500), [
-    { atMs: 10_000, text: 'from s2 to s1: shards 1, 2' },
-    { atMs: 10_000, text: 's3 owns shard 3' },
+/** What is told of these states, one after the other; the first is the beginning. */
+async function told(t: ExecutionContext, ...worlds: readonly World[]): Promise<string[]> {
+  const lines: string[] = [];
+  let last = (): void => undefined;
+  const news = new OwnerNews({
+    tell: (text, atMs) => {
+      lines.push(`${atMs} ${text}`);
+      setImmediate(last);
+    },
+    wholeMs: 1,
+  });
+  t.teardown(() => news.close());
+  const epochs: number[] = [];
+  let before: readonly (string | undefined)[] = [];
+  const over = new Promise<void>((resolve) => (last = resolve));
+  worlds.forEach(({ owners, copies = [], moves = [] }, i) => {
+    const state = {
+      ...EMPTY,
+      moves,
+      members: new Map(['s1', 's2', 's3'].map((id) => [id, { id, incarnation: 'a' }])),
+      shards: owners.map((owner, shard) => {
+        epochs[shard] = (epochs[shard] ?? 0) + (before[shard] === owner ? 0 : 1);
+        return { shard, epoch: epochs[shard], ...(owner === undefined ? {} : { owner }) } as Shard;
+      }),
+      copySets: owners.map((_, shard) => ({
+        config: 1,
+        copies: (copies[shard] ?? []).map((member) => ({ member, start: 'a', state: 'in-sync', id: member }) as Copy),
+      })),
+    } as unknown as MetadataState;
+    before = owners;
+    news.observe(state, 1000 + i);
+  });
+  // The timer keeps no process alive.
+  const alive = setInterval(() => undefined, 1000);
+  await over;
+  clearInterval(alive);
+  return lines;
+}
+
+const BOTH = ['s1', 's2'];
+
+test('owners that were planned are told by the way that shards went, and those of shards that had none', async (t) => {
+  const lines = await told(
+    t,
+    { owners: ['s1', 's2', 's2', undefined], moves: [1, 2].map((shard) => ({ shard, to: 's1' })) },
+    { owners: ['s1', 's1', 's1', 's3'] },
+  );
+  t.deepEqual(lines, ['1001 from s2 to s1: shards 1, 2', '1001 s3 owns shard 3']);
+});
+
+test('a failover is one line, though its shards come one by one, and without an owner meanwhile', async (t) => {
+  const copies = [BOTH, BOTH, BOTH];
+  const lines = await told(
+    t,
+    { owners: ['s1', 's1', 's1'], copies },
+    { owners: ['s2', 's1', undefined], copies },
+    { owners: ['s2', 's2', 's2'], copies },
+  );
+  t.deepEqual(lines, [
+    '1001 failover: shards 0, 1, 2 from s1 to s2, since s1 did not answer: with all values, from a copy',
   ]);
-  news.ask();
-  t.deepEqual(news.lines([], 11_500), []);
 });
 
-test('a failover is one line with its shards and its reason, when it is over, however often and late a status has it', (t) => {
-  const news = new OwnerNews();
-  news.add(state('s1', 's1', 's1'), state('s1', 's2', 's1'), 10_000);
-  news.ask();
-  t.deepEqual(news.lines([failover(500)], 10_500), [], 'more shards may come');
-  news.add(state('s1', 's2', 's1'), state('s2', 's2', 's3'), 10_600);
-  news.ask();
-  // The status was on its way for a second: one of the servers stands still.
-  t.deepEqual(news.lines([failover(1000), failover(1000, { to: 's3' })], 12_600), [
-    { atMs: 10_000, text: `failover: shards 0, 1 from s1 to s2, ${WHY}` },
-    { atMs: 10_600, text: `failover: shard 2 from s1 to s3, ${WHY}` },
-  ]);
-  news.ask();
-  t.deepEqual(news.lines([failover(1500), failover(1600, { to: 's3' })], 16_000), [], 'as a later status has it');
-});
-
-test('a shard that had no owner meanwhile has failed over from the one before', (t) => {
-  const news = new OwnerNews();
-  news.add(state('s1'), state(undefined), 10_000);
-  news.add(state(undefined), state('s2'), 10_100);
-  news.ask();
-  t.deepEqual(news.lines([{ ...failover(2000), values: 'none' }], 12_100), [
-    { atMs: 10_100, text: 'failover: shard 0 from s1 to s2, since s1 did not answer: empty, since s2 had no copy' },
+test('shards that came with all values, and those that came empty, are told apart', async (t) => {
+  const copies = [BOTH, ['s1']];
+  const lines = await told(t, { owners: ['s1', 's1'], copies }, { owners: ['s2', 's2'], copies: [BOTH, ['s2']] });
+  t.deepEqual(lines, [
+    '1001 failover: shard 0 from s1 to s2, since s1 did not answer: with all values, from a copy',
+    '1001 failover: shard 1 from s1 to s2, since s1 did not answer: empty, since s2 had no copy',
   ]);
 });

@@ -1,24 +1,13 @@
 /**
- * News of shards that have other owners, a line each, once: the metadata says which shards and when, the status why, if
- * it was a failover. So each waits for the next status. Not for: other news (happenings.ts).
+ * News of shards that have other owners: a line for all that go the same way for the same reason, and why, if nobody had
+ * planned it. Not for: other news (happenings.ts).
  */
+import { Failovers, type FailedOver } from '../../core/metadata/failovers.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import { failoverText } from '../move-lines.js';
-import type { FailoverStatus } from '../status.js';
-import { STATUS_ANSWER_MS } from './bounds.js';
 
-interface Passed {
-  /** Undefined: nobody owned them. */
-  readonly from: string | undefined;
-  readonly to: string;
-  readonly shards: readonly number[];
-  readonly atMs: number;
-}
-
-/** Shards that fail over within a second are one failover (core/metadata/failovers.ts): until then more may come. */
+/** Shards of one server come to another one by one: what comes within this time is told together. */
 const WHOLE_MS = 1000;
-/** Of those that wait while nobody looks the last are kept. */
-const MOST = 200;
 const LISTED = 8;
 
 /** `shard 3`, `shards 1, 2, 5`; of many the first ones and their number. */
@@ -28,63 +17,67 @@ export function shardsText(shards: readonly number[]): string {
   return `shards ${shards.slice(0, LISTED).join(', ')}${more}`;
 }
 
-function passedText({ from, to, shards }: Passed): string {
-  return from === undefined ? `${to} owns ${shardsText(shards)}` : `from ${from} to ${to}: ${shardsText(shards)}`;
+interface Passed {
+  /** Undefined: nobody owned them, and before that this start had seen no owner. */
+  readonly from: string | undefined;
+  readonly to: string;
+  /** Undefined: it was planned. */
+  readonly why: FailedOver | undefined;
+  readonly shards: Set<number>;
+  /** The first of them. */
+  readonly atMs: number;
+}
+
+function textOf({ from, to, why, shards }: Passed): string {
+  const which = shardsText([...shards].sort((a, b) => a - b));
+  if (why !== undefined) return failoverText(why, which);
+  return from === undefined ? `${to} owns ${which}` : `from ${from} to ${to}: ${which}`;
+}
+
+export interface OwnerNewsOptions {
+  readonly tell: (text: string, atMs: number) => void;
+  readonly wholeMs?: number | undefined;
 }
 
 export class OwnerNews {
-  /** No status has been asked for since. */
-  #fresh: readonly Passed[] = [];
-  #asked: readonly Passed[] = [];
+  readonly #options: OwnerNewsOptions;
+  readonly #failovers = new Failovers();
+  readonly #passed = new Map<string, Passed>();
+  #before: MetadataState | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
-  /** Two states of the metadata, one after the other. */
-  add(before: MetadataState, after: MetadataState, atMs: number): void {
-    const passed = new Map<string, Passed & { readonly shards: number[] }>();
-    for (const { shard, owner: to } of after.shards) {
-      const from = before.shards[shard]?.owner;
-      if (to === undefined || to === from) continue;
-      const way = JSON.stringify([from, to]);
-      const one = passed.get(way) ?? { from, to, shards: [], atMs };
-      one.shards.push(shard);
-      passed.set(way, one);
+  constructor(options: OwnerNewsOptions) {
+    this.#options = options;
+  }
+
+  /** Each state of the metadata, one after the other; the first is where the news begin. */
+  observe(state: MetadataState, nowMs: number): void {
+    const before = this.#before;
+    this.#before = state;
+    const failed = new Map(this.#failovers.observe(state, nowMs).map((one) => [one.shard, one]));
+    if (before === undefined || before.shards === state.shards) return;
+    for (const { shard, owner: to } of state.shards) {
+      const owner = before.shards[shard]?.owner;
+      if (to === undefined || to === owner) continue;
+      const why = failed.get(shard);
+      const from = why?.from ?? owner;
+      const way = JSON.stringify([from, to, why?.why, why?.values]);
+      const passed = this.#passed.get(way) ?? { from, to, why, shards: new Set(), atMs: nowMs };
+      passed.shards.add(shard);
+      this.#passed.set(way, passed);
     }
-    this.#fresh = [...this.#fresh, ...passed.values()].slice(-MOST);
+    if (this.#passed.size > 0)
+      this.#timer ??= setTimeout(() => this.#tell(), this.#options.wholeMs ?? WHOLE_MS).unref();
   }
 
-  /** A status is asked for now: it will know why what was added had to be. */
-  ask(): void {
-    this.#asked = [...this.#asked, ...this.#fresh].slice(-MOST);
-    this.#fresh = [];
+  close(): void {
+    clearTimeout(this.#timer);
   }
 
-  /** The answer, with the failovers as one server has seen them. */
-  lines(failovers: readonly FailoverStatus[], nowMs: number): { readonly atMs: number; readonly text: string }[] {
-    const causes = this.#asked.map((one) => ({ one, cause: causeOf(one, failovers, nowMs) }));
-    const waits = ({ cause }: (typeof causes)[number]): boolean => cause !== undefined && cause.agoMs < WHOLE_MS;
-    this.#asked = causes.filter(waits).map(({ one }) => one);
-    const told = new Set<FailoverStatus>();
-    return causes.flatMap((each) => {
-      const { one, cause } = each;
-      if (waits(each) || (cause !== undefined && told.has(cause))) return [];
-      if (cause === undefined) return [{ atMs: one.atMs, text: passedText(one) }];
-      told.add(cause);
-      const shards = causes.flatMap((other) => (other.cause === cause ? other.one.shards : []));
-      const sorted = [...new Set(shards)].sort((a, b) => a - b);
-      return [{ atMs: one.atMs, text: failoverText(cause, shardsText(sorted)) }];
-    });
+  #tell(): void {
+    this.#timer = undefined;
+    const all = [...this.#passed.values()];
+    this.#passed.clear();
+    for (const one of all) this.#options.tell(textOf(one), one.atMs);
   }
-}
-
-/** Both clocks are this server's, but the answer may have been on its way for as long as one may take. */
-function causeOf(
-  { from, to, atMs }: Passed,
-  failovers: readonly FailoverStatus[],
-  nowMs: number,
-): FailoverStatus | undefined {
-  return failovers.find(
-    (one) =>
-      one.to === to &&
-      (from === undefined || one.from === from) &&
-      Math.abs(nowMs - one.agoMs - atMs) <= STATUS_ANSWER_MS,
-  );
 }

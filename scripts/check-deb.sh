@@ -34,7 +34,7 @@ for file in /usr/share/man/man1/farkv-server.1.gz /usr/share/bash-completion/com
   inside test -f "$file" || fail "$file is missing"
 done
 # The unit has all but its own directory read-only: who names another one must find out how.
-for file in /etc/default/farkv /etc/farkv/server.yaml; do
+for file in /etc/default/farkv /etc/farkv/farkv.yaml; do
   inside grep -q ReadWritePaths= "$file" || fail "$file does not say what another data directory needs"
 done
 if command -v systemd-analyze > /dev/null; then
@@ -90,9 +90,9 @@ say 'after a restart it has its values'
 
 as_farkv farkv secrets init /etc/farkv/secrets --server s1 > /dev/null
 inside dpkg -r farkv > /dev/null
-inside test -f /etc/farkv/server.yaml || fail 'removal deletes the configuration'
+inside test -f /etc/farkv/farkv.yaml || fail 'removal deletes the configuration'
 inside dpkg -P farkv > /dev/null 2>&1
-inside test ! -e /etc/farkv/server.yaml || fail 'purge leaves the configuration'
+inside test ! -e /etc/farkv/farkv.yaml || fail 'purge leaves the configuration'
 inside test -f /etc/farkv/secrets/ca.key -a -d /var/lib/farkv/raft || fail 'purge deletes secrets or values'
 inside test ! -e /usr/lib/farkv || fail "files are left: $(inside find /usr/lib/farkv | head)"
 say 'removed and purged: values and secrets are left'

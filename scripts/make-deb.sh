@@ -13,7 +13,7 @@ bash scripts/make-tree.sh "$root"
 version=$(node -p 'require("./package.json").version')
 architecture=$(dpkg --print-architecture)
 install -D -m 644 deploy/systemd/farkv.service "$root/lib/systemd/system/farkv.service"
-install -D -m 644 deploy/deb/server.yaml "$root/etc/farkv/server.yaml"
+install -D -m 644 deploy/deb/farkv.yaml "$root/etc/farkv/farkv.yaml"
 install -D -m 644 deploy/deb/default "$root/etc/default/farkv"
 install -D -m 644 deploy/deb/lintian-overrides "$root/usr/share/lintian/overrides/farkv"
 gzip -9n "$root"/usr/share/man/man1/*.1

@@ -125,7 +125,7 @@ export function overviewPage(
     heading('Commands'),
     ...commands.map((command) => item(`${bold(pageName(command.name))}(1)`, `${escaped(command.describe)}.`)),
     paragraphsUnder('Description', end),
-    `${heading('Files')}${item(escaped('/etc/farkv/server.yaml'), 'Options of the server that systemd runs, by their names.')}`,
+    `${heading('Files')}${item(escaped('/etc/farkv/farkv.yaml'), 'Options of the server that systemd runs, by their names.')}`,
     item(escaped('/etc/default/farkv'), 'The same as environment variables, which win over the file.'),
     item(escaped('/var/lib/farkv'), 'Its data directory.'),
   ].join('');

@@ -34,6 +34,8 @@ export type ToFront =
   | { readonly t: 'open'; readonly incarnation: string }
   | { readonly t: 'state'; readonly change: StateChange }
   | { readonly t: 'answer'; readonly id: number; readonly result?: unknown; readonly failure?: Failure }
+  /** For the page. */
+  | { readonly t: 'happened'; readonly text: string; readonly atMs: number }
   | { readonly t: 'ask' }
   | { readonly t: 'stop' };
 

@@ -7,6 +7,7 @@ import { FarkvError } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import { startThread } from '../../native/package.js';
 import type { HostPort } from '../config/units.js';
+import { OwnerNews } from '../http/owner-news.js';
 import { describeError, failedCall, type Log } from '../log.js';
 import type { Caller } from './auth.js';
 import type { FromFront, FrontFigures, FrontStart, ToFront } from './front-messages.js';
@@ -46,6 +47,8 @@ export class FrontThread {
   readonly http: readonly HostPort[];
   readonly #worker: Worker;
   readonly #feed: StateFeed;
+  /** Of the page; read here, since the front is not told of copies, nor of each state. */
+  readonly #owners: OwnerNews | undefined;
   readonly #options: FrontOptions;
   readonly #watch: ThreadWatch;
   readonly #ended: Promise<void>;
@@ -58,6 +61,8 @@ export class FrontThread {
     this.bound = message.bound;
     this.http = message.http;
     this.#feed = new StateFeed((change) => this.#say({ t: 'state', change }));
+    const tell = (text: string, atMs: number): void => this.#say({ t: 'happened', text, atMs });
+    this.#owners = message.http.length === 0 ? undefined : new OwnerNews({ ...options, tell });
     const { log, lookMs } = options;
     this.#watch = new ThreadWatch({
       ask: () => this.#say({ t: 'ask' }),
@@ -111,11 +116,13 @@ export class FrontThread {
 
   stateChanged(state: MetadataState): void {
     this.#feed.offer(state);
+    this.#owners?.observe(state, Date.now());
   }
 
   /** Cuts every connection. A thread that is busy with something else is ended all the same. */
   async close(): Promise<void> {
     this.#closing = true;
+    this.#owners?.close();
     this.#say({ t: 'stop' });
     const late = setTimeout(() => void this.#worker.terminate(), this.#options.closeMs ?? CLOSE_MS);
     await this.#ended;

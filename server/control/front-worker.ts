@@ -128,6 +128,9 @@ async function run(start: FrontStart): Promise<void> {
         http?.stateChanged(state);
         say({ t: 'taken' });
         break;
+      case 'happened':
+        http?.happened(message.text, message.atMs);
+        break;
       case 'answer': {
         const waiting = asked.get(message.id);
         asked.delete(message.id);

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { EventEmitter, once } from 'node:events';
 import { EMPTY } from '../../core/metadata/reduce.js';
-import type { Member, MetadataState, Shard } from '../../core/metadata/state.js';
+import type { Member, Shard } from '../../core/metadata/state.js';
 import type { ClusterStatus } from '../status.js';
 import { LISTENERS, UNREAD_MS } from './bounds.js';
 import { Events } from './events.js';
@@ -73,27 +73,17 @@ test('what has happened is sent once, also to a page that comes later', (t) => {
   t.is(later.text, said);
 });
 
-test('owners that change are news without a look, and a failover is told once, with its reason', async (t) => {
-  const events = new Events({ ...{ look: () => new Promise(() => undefined), hasJoined, nowMs: () => 7, wholeMs: 1 } });
+test('what others say that happened is sent with its time, and to a page that comes later', (t) => {
+  const events = new Events({ hasJoined, look: () => new Promise(() => undefined), nowMs: () => 7 });
   t.teardown(() => events.close());
-  const of = (owner: string, epoch: number, moves: MetadataState['moves'] = []) => ({
-    ...{ ...EMPTY, clusterId: 'c', moves },
-    shards: [{ shard: 0, owner, epoch } as Shard],
-  });
   const stream = new Stream();
   add(events, stream);
-  // The timer keeps no process alive.
-  const alive = setInterval(() => undefined, 1000);
-  t.teardown(() => clearInterval(alive));
-  const told = async (text: string): Promise<void> => {
-    while (!stream.text.includes(`"text":${JSON.stringify(text)}`)) await once(stream, 'written');
-  };
-  events.stateChanged(of('s1', 1, [{ shard: 0, to: 's2', planned: 1 }]));
-  events.stateChanged(of('s2', 2));
-  await told('from s1 to s2: shard 0');
-  events.stateChanged(of('s1', 3));
-  await told('failover: shard 0 from s2 to s1, since s2 did not answer: empty, since s1 had no copy');
-  t.is(stream.text.split('failover').length, 2);
+  events.happened('from s1 to s2: shard 0', 6);
+  const later = new Stream();
+  add(events, later);
+  const said = 'event: happened\ndata: [{"number":1,"atMs":6,"text":"from s1 to s2: shard 0"}]\n\n';
+  t.is(stream.text, said);
+  t.is(later.text, said);
 });
 
 test('what a start finds in its log is no news', (t) => {

@@ -19,7 +19,6 @@ import type { ClusterStatus } from '../status.js';
 import { LISTENERS, LOOK_MS, STATUS_ANSWER_MS, UNREAD_MS } from './bounds.js';
 import { Fresh } from './fresh.js';
 import { changesOf, Happenings, turnsOf } from './happenings.js';
-import { OwnerNews } from './owner-news.js';
 import { ShardNews } from './shard-news.js';
 import { viewOf, type Look } from './view.js';
 
@@ -45,15 +44,12 @@ export interface EventsOptions {
   readonly nowMs?: () => number;
   readonly lookMs?: number;
   readonly answerMs?: number;
-  /** OwnerNewsOptions.wholeMs */
-  readonly wholeMs?: number;
 }
 
 export class Events {
   readonly #options: EventsOptions;
   readonly #listening = new Set<Listening>();
   readonly #happenings: Happenings;
-  readonly #owners: OwnerNews;
   readonly #shards = new ShardNews();
   /** A look that is not answered is not put again, and does not keep pages from being cut off. */
   readonly #status: Fresh<ClusterStatus>;
@@ -67,11 +63,6 @@ export class Events {
     this.#options = options;
     this.#status = new Fresh({ ask: options.look, freshMs: 0, answerMs: options.answerMs ?? STATUS_ANSWER_MS });
     this.#happenings = new Happenings(options.nowMs);
-    const tell = (text: string, atMs: number): void => {
-      this.#happenings.add([text], atMs);
-      this.#tellAll();
-    };
-    this.#owners = new OwnerNews({ tell, wholeMs: options.wholeMs });
   }
 
   get listeners(): number {
@@ -85,9 +76,13 @@ export class Events {
   stateChanged(state: MetadataState): void {
     if (this.#state === undefined && !this.#options.hasJoined(state)) return;
     if (this.#state !== undefined) this.#happenings.add(changesOf(this.#state, state));
-    const { nowMs = () => Date.now() } = this.#options;
-    this.#owners.observe(state, nowMs());
     this.#state = state;
+    this.#tellAll();
+  }
+
+  /** Noted whether anybody listens or not. */
+  happened(text: string, atMs: number): void {
+    this.#happenings.add([text], atMs);
     this.#tellAll();
   }
 
@@ -109,7 +104,6 @@ export class Events {
 
   close(): void {
     clearTimeout(this.#timer);
-    this.#owners.close();
     for (const { stream } of this.#listening) stream.destroy();
     this.#listening.clear();
   }

@@ -73,7 +73,7 @@ export const OF_SHARDS: readonly Metric[] = [
   ),
   gauge(
     'farkv_shards_memory_limit_bytes',
-    'What the tables of these shards may register: each has a limit of its own, at which it refuses changes',
+    'What the tables of these shards may register: each refuses changes at the --memory of all servers by the number of shards',
     byTenant(({ memoryLimitBytes }) => memoryLimitBytes),
     ['tenant'],
   ),

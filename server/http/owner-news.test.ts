@@ -9,6 +9,8 @@ interface World {
   /** Members with a copy of each of them. */
   readonly copies?: readonly (readonly string[])[];
   readonly moves?: readonly Pick<Move, 'shard' | 'to'>[];
+  /** Of all members; the news are of 'a'. */
+  readonly start?: string;
 }
 
 /** What is told of these states, one after the other; the first is the beginning. */
@@ -16,6 +18,7 @@ async function told(t: ExecutionContext, ...worlds: readonly World[]): Promise<s
   const lines: string[] = [];
   let last = (): void => undefined;
   const news = new OwnerNews({
+    incarnation: 'a',
     tell: (text, atMs) => {
       lines.push(`${atMs} ${text}`);
       setImmediate(last);
@@ -26,11 +29,11 @@ async function told(t: ExecutionContext, ...worlds: readonly World[]): Promise<s
   const epochs: number[] = [];
   let before: readonly (string | undefined)[] = [];
   const over = new Promise<void>((resolve) => (last = resolve));
-  worlds.forEach(({ owners, copies = [], moves = [] }, i) => {
+  worlds.forEach(({ owners, copies = [], moves = [], start = 'a' }, i) => {
     const state = {
       ...EMPTY,
       moves,
-      members: new Map(['s1', 's2', 's3'].map((id) => [id, { id, incarnation: 'a' }])),
+      members: new Map(['s1', 's2', 's3'].map((id) => [id, { id, incarnation: start }])),
       shards: owners.map((owner, shard) => {
         epochs[shard] = (epochs[shard] ?? 0) + (before[shard] === owner ? 0 : 1);
         return { shard, epoch: epochs[shard], ...(owner === undefined ? {} : { owner }) } as Shard;
@@ -81,4 +84,15 @@ test('shards that came with all values, and those that came empty, are told apar
     '1001 failover: shard 0 from s1 to s2, since s1 did not answer: with all values, from a copy',
     '1001 failover: shard 1 from s1 to s2, since s1 did not answer: empty, since s2 had no copy',
   ]);
+});
+
+test('what a start applies of the log before it has joined is no news', async (t) => {
+  const lines = await told(
+    t,
+    { owners: ['s1', 's1'], start: 'before' },
+    { owners: ['s2', 's1'], start: 'before' },
+    { owners: ['s3', 's1'] },
+    { owners: ['s3', 's2'], moves: [] },
+  );
+  t.deepEqual(lines, ['1003 failover: shard 1 from s1 to s2, since s1 did not answer: empty, since s2 had no copy']);
 });

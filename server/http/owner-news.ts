@@ -35,6 +35,8 @@ function textOf({ from, to, why, shards }: Passed): string {
 }
 
 export interface OwnerNewsOptions {
+  /** Of this start: a start applies the log again, so the news begin with the state that names it. */
+  readonly incarnation: string;
   readonly tell: (text: string, atMs: number) => void;
   readonly wholeMs?: number | undefined;
 }
@@ -50,9 +52,10 @@ export class OwnerNews {
     this.#options = options;
   }
 
-  /** Each state of the metadata, one after the other; the first is where the news begin. */
+  /** Each state of the metadata, one after the other. */
   observe(state: MetadataState, nowMs: number): void {
     const before = this.#before;
+    if (before === undefined && !this.#hasJoined(state)) return;
     this.#before = state;
     const failed = new Map(this.#failovers.observe(state, nowMs).map((one) => [one.shard, one]));
     if (before === undefined || before.shards === state.shards) return;
@@ -72,6 +75,11 @@ export class OwnerNews {
 
   close(): void {
     clearTimeout(this.#timer);
+  }
+
+  #hasJoined({ members }: MetadataState): boolean {
+    for (const { incarnation } of members.values()) if (incarnation === this.#options.incarnation) return true;
+    return false;
   }
 
   #tell(): void {

@@ -152,6 +152,11 @@ export class HttpPort {
     this.#events.stateChanged(state);
   }
 
+  /** Beside what states of the metadata and statuses say, a line. */
+  happened(text: string, atMs: number): void {
+    this.#events.happened(text, atMs);
+  }
+
   async close(): Promise<void> {
     clearInterval(this.#starting);
     this.#events.close();

@@ -6,7 +6,9 @@ import { Cluster, farkv } from '../support/cluster.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 interface Document extends Fields {
-  readonly members: readonly (Fields & { readonly node: Fields })[];
+  readonly members: readonly (Fields & {
+    readonly node: Fields & { readonly dataPlane: Record<'workers' | 'tenants', readonly Fields[]> };
+  })[];
   readonly shards: readonly Fields[];
 }
 
@@ -39,8 +41,11 @@ test('the document of a real cluster has no field that is not described', async 
     ...Object.keys(member ?? {}).map((name) => `members[].${name}`),
     ...Object.keys(member?.node ?? {}).map((name) => `members[].node.${name}`),
     ...Object.keys(status.shards[0] ?? {}).map((name) => `shards[].${name}`),
+    ...(['workers', 'tenants'] as const).flatMap((of) =>
+      Object.keys(member?.node.dataPlane[of][0] ?? {}).map((name) => `members[].node.dataPlane.${of}[].${name}`),
+    ),
   ].filter((name) => name !== 'members' && name !== 'shards');
-  t.true(fields.length >= 40);
+  t.true(fields.length >= 55, String(fields.length));
   const known = documented(readFileSync(inRepository('docs/operations.md'), 'utf8').split('\n## Clients')[0] ?? '');
   t.deepEqual(
     fields.filter((name) => !known.has(name)),

@@ -7,10 +7,7 @@ set -euo pipefail
 name=check-deb
 . "$(dirname "$0")/own-root.sh"
 
-if is_outside; then
-  make_top
-  enter "${1:-$(bash scripts/make-deb.sh "$top")}"
-fi
+enter_with_deb "$@"
 deb=$1
 node scripts/check-size.mjs make-deb.sh "$(stat -c %s "$deb")" || fail size
 

@@ -6,10 +6,7 @@ set -euo pipefail
 name=check-unit
 . "$(dirname "$0")/own-root.sh"
 
-if is_outside; then
-  make_top
-  enter "${1:-$(bash scripts/make-deb.sh "$top")}"
-fi
+enter_with_deb "$@"
 make_debian adduser,libstdc++6,systemd
 cp "$1" "$root/tmp/farkv.deb"
 mount -t proc proc "$root/proc"

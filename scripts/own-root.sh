@@ -4,6 +4,7 @@
 #   make_top            outside: `top`, a folder for the script's files
 #   enter ARGUMENT...   outside: runs the script again inside, with the same top, and ends
 #   is_outside          whether enter has not been called
+#   enter_with_deb [FILE]  outside: enters with this Debian package, else with one made now; inside: nothing
 #   make_debian A,B     inside: $root, a minimal Debian of this machine's release with these packages
 #   mount_own           inside: /proc, /dev/shm and /dev/pts (terminals) of $root
 say() { echo "$name: $*"; }
@@ -28,6 +29,12 @@ enter() {
   inside=$!
   wait $inside
   exit
+}
+
+enter_with_deb() {
+  is_outside || return 0
+  make_top
+  enter "${1:-$(bash scripts/make-deb.sh "$top")}"
 }
 
 make_debian() {

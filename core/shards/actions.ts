@@ -125,7 +125,7 @@ export interface Left {
 export type Told =
   /** Before the first shard is served: what is granted from now on must be waited for by the next start. */
   | { readonly do: 'mark' }
-  /** What each table may register from now on, at most: those that are open, and those that are being opened. */
+  /** What each owner's table may register from now on, at most: those that are open, and those that are being opened. */
   | { readonly do: 'limit'; readonly memoryBytes: number }
   /** Of all that is granted from now on, in milliseconds. */
   | { readonly do: 'leases'; readonly ms: number }

@@ -8,7 +8,7 @@
  *   transfer    a large value on its way from a client's memory into an extent (transfer.c)
  *
  * Threads. A worker and everything below it belongs to the worker's thread; other threads reach it by jobs in its
- * mailbox, and by `dataplane.grant_until_ns` and `dataplane.lease_ms`. Before the thread starts and after it was
+ * mailbox, and by `dataplane.grant_until_ns`, `lease_ms` and `table_memory`. Before the thread starts and after it was
  * joined, they belong to the thread that starts and stops. A job that was posted belongs to the thread it was posted
  * to.
  */

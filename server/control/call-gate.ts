@@ -24,6 +24,7 @@ export class CallGate {
     this.#ask = ask;
     const status = (call: StatusCall) => (): Promise<unknown> => ask('monitor', 'status', call);
     this.#patient = new SharedStatus(status({}), pause);
+    // As for any caller with little time.
     this.#hurried = new SharedStatus(status({ timeoutMs: 0 }), pause);
   }
 

@@ -200,91 +200,6 @@ TEST(leases_can_be_made_shorter_and_as_long_as_before) {
     down();
 }
 
-TEST(all_shards_together_register_no_more_than_the_bound) {
-    enum { BOUND = 4 << 20 };
-    rig_init(&r, provider, NULL);
-    r.config.memory_bytes = BOUND;
-    rig_up(&r, RIG_SHARDS, 4 * BOUND);
-    raw_up(&c, &r, 1);
-    static const char value[1000];
-    char key[16];
-    fkv_status s = FKV_OK;
-    for (int i = 0; s != FKV_TABLE_FULL; i++) {
-        snprintf(key, sizeof key, "key%d", i);
-        s = raw_put(&c, key, value, sizeof value);
-        CHECK(s == FKV_OK || s == FKV_BUSY || s == FKV_TABLE_FULL);
-    }
-    dataplane_stats *stats = rig_stats(&r);
-    uint64_t taken = 0;
-    for (uint32_t i = 0; i < stats->shards; i++)
-        taken += stats->shard[i].table.index_bytes + stats->shard[i].table.heap_bytes;
-    CHECK(taken <= BOUND);
-    free(stats);
-    /* What a shard gives back others may have. */
-    for (uint32_t i = 1; i < RIG_SHARDS; i++) rig_close(&r, i);
-    for (int i = 0, had = 0; had < 10; i++) {
-        snprintf(key, sizeof key, "more%d", i);
-        if (raw_shard_of(0, key, strlen(key)) != 0) continue;
-        s = raw_put(&c, key, value, sizeof value);
-        CHECK(s == FKV_OK || s == FKV_BUSY || s == FKV_TABLE_FULL);
-        had += s == FKV_OK;
-    }
-    down();
-}
-
-/* Puts until shard 0 is full; how many it took. */
-static int fill(void) {
-    static const char value[1000];
-    static int next;
-    char key[16];
-    for (int had = 0;; next++) {
-        snprintf(key, sizeof key, "fill%d", next);
-        if (raw_shard_of(0, key, strlen(key)) != 0) continue;
-        fkv_status s = raw_put(&c, key, value, sizeof value);
-        CHECK(s == FKV_OK || s == FKV_BUSY || s == FKV_TABLE_FULL);
-        if (s == FKV_TABLE_FULL) return had;
-        had += s == FKV_OK;
-    }
-}
-
-static table_stats of_shard(uint32_t shard) {
-    dataplane_stats *stats = rig_stats(&r);
-    table_stats found = { 0 };
-    for (uint32_t i = 0; i < stats->shards; i++)
-        if (stats->shard[i].shard == shard) found = stats->shard[i].table;
-    free(stats);
-    return found;
-}
-static uint64_t limit_of(uint32_t shard) { return of_shard(shard).memory_bytes; }
-
-TEST(tables_have_the_limit_that_was_set_last_whatever_they_were_opened_with) {
-    enum { LIMIT = 4 << 20, BOUND = 64 << 20 };
-    rig_init(&r, provider, NULL);
-    r.config.memory_bytes = BOUND;
-    rig_up(&r, RIG_SHARDS, LIMIT);
-    raw_up(&c, &r, 1);
-    int first = fill();
-    CHECK(first > 1000);
-    dataplane_set_table_memory(r.d, 2 * LIMIT);
-    int more = fill(); /* a put may come before the worker knows of it: it is full then, too */
-    if (more == 0) more = fill();
-    CHECK(more > first * 8 / 10);
-    rig_close(&r, 1);
-    CHECK_EQ(rig_open_shard(&r, 1, 0, LIMIT, NULL), FKV_OK);
-    CHECK_EQ(limit_of(0), 2 * LIMIT);
-    CHECK_EQ(limit_of(1), BOUND); /* it may become another owner's copy */
-    rig_serve(&r, 1);
-    CHECK_EQ(limit_of(1), 2 * LIMIT);
-    dataplane_set_table_memory(r.d, 2 * (uint64_t)BOUND);
-    CHECK_EQ(limit_of(0), BOUND); /* all tables together may have no more */
-    dataplane_set_table_memory(r.d, LIMIT);
-    CHECK_EQ(limit_of(0), LIMIT);
-    fill(); /* what it has it may fill */
-    table_stats full = of_shard(0);
-    CHECK(full.index_bytes + full.heap_bytes <= 2 * LIMIT);
-    down();
-}
-
 static uint32_t layouts; /* atomic */
 static void count_layout(void *ctx, uint32_t shard, uint32_t epoch) {
     (void)ctx, (void)shard, (void)epoch;
@@ -496,8 +411,6 @@ static void tests(void) {
     RUN(nothing_is_granted_or_acknowledged_beyond_the_owners_own_lease);
     RUN(what_arrives_while_the_owner_is_paused_past_its_lease_is_not_answered);
     RUN(leases_can_be_made_shorter_and_as_long_as_before);
-    RUN(all_shards_together_register_no_more_than_the_bound);
-    RUN(tables_have_the_limit_that_was_set_last_whatever_they_were_opened_with);
     RUN(the_layout_names_every_segment_and_grows_with_the_table);
     RUN(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself);
     if (provider == FAB_SIM) return; /* its memory is this process's, and its time runs slowly */

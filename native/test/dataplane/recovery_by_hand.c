@@ -35,6 +35,14 @@ void recovery_send(uint32_t i, uint32_t records, bool committed) {
     }
 }
 
+void recovery_sends_largest(uint32_t i, uint32_t records) {
+    while (records-- > 0) {
+        rec.largest = true;
+        recovery_send(i, 1, true);
+    }
+    rec.largest = false;
+}
+
 void recovery_snapshot(uint32_t i, uint32_t meanwhile) {
     rec_ask(i);
     do {

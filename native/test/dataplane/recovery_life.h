@@ -24,6 +24,8 @@ memory_disk *recovery_disk(void);
 uint64_t recovery_id(uint32_t shard); /* of its copy */
 /* The owner sends so many records. They are logged; then all are committed, or none of these. */
 void recovery_send(uint32_t shard, uint32_t records, bool committed);
+/* Of the largest values that there are; all are committed. */
+void recovery_sends_largest(uint32_t shard, uint32_t records);
 /* A snapshot of it is made, while so many more are sent and committed between two turns. */
 void recovery_snapshot(uint32_t shard, uint32_t meanwhile);
 /* The same, and when it has begun an epoch begins, which cuts off what is not committed; so many are committed in it. */

@@ -85,13 +85,13 @@ TEST(tables_have_the_limit_that_was_set_last_whatever_they_were_opened_with) {
     CHECK_EQ(limit_of(1), BOUND); /* it may become another owner's copy */
     rig_serve(&r, 1);
     CHECK_EQ(limit_of(1), 2 * LIMIT);
-    dataplane_set_table_memory(r.d, 2 * (uint64_t)BOUND);
-    CHECK_EQ(limit_of(0), BOUND); /* all tables together may have no more */
     dataplane_set_table_memory(r.d, LIMIT);
     CHECK_EQ(limit_of(0), LIMIT);
     fill(); /* what it has it may fill */
     table_stats full = of_shard(0);
     CHECK(full.index_bytes + full.heap_bytes <= 2 * LIMIT);
+    dataplane_set_table_memory(r.d, 2 * (uint64_t)BOUND);
+    CHECK_EQ(limit_of(0), BOUND); /* all tables together may have no more */
     down();
 }
 

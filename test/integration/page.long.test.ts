@@ -8,14 +8,13 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as rest } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
-import type { BufferValue, Client } from '../../client/index.js';
 import { visit } from '../support/browser.js';
 import { Cluster } from '../support/cluster.js';
 import { ask } from '../support/http.js';
 import { patient } from '../support/sdk-clients.js';
 import { smallPng } from '../support/small-png.js';
+import { KEYS, SteadyLoad } from '../support/steady-load.js';
 
-const KEYS = 500;
 /** Of the pictures in the documents: what there is to see of a cluster under load takes a while. */
 const PICTURED_AFTER_MS = 25_000;
 const DESK = { width: 1280, height: 1140 } as const;
@@ -24,31 +23,6 @@ const PICTURES = [
   { name: 'monitoring-dark', colorScheme: 'dark', size: DESK, fullPage: true },
   { name: 'monitoring-telephone', colorScheme: 'light', size: { width: 360, height: 740 }, fullPage: false },
 ] as const;
-
-/** Reads and changes values until it is told to stop, with rests: servers and browser need the processors as well. */
-class Load {
-  #stopped = false;
-  readonly #done: Promise<void>;
-
-  constructor(private readonly client: Client<BufferValue, Buffer>) {
-    this.#done = this.#run();
-  }
-
-  async #run(): Promise<void> {
-    for (let i = 0; !this.#stopped; i++) {
-      const key = `key ${i % KEYS}`;
-      await this.client.put(key, '<b>value</b>');
-      // A third of them is there.
-      for (let n = 0; n < 3; n++) await this.client.get(n === 0 ? key : `${key}, missing ${n}`);
-      if (i % 5 === 0) await rest(5);
-    }
-  }
-
-  async stop(t: ExecutionContext): Promise<void> {
-    this.#stopped = true;
-    await t.notThrowsAsync(this.#done);
-  }
-}
 
 /** On a telephone nothing is wider than the screen, in light and in dark; and by keyboard all that scrolls is reached. */
 async function readable(t: ExecutionContext, page: Page): Promise<void> {
@@ -87,6 +61,50 @@ async function unchanged(t: ExecutionContext, page: Page): Promise<void> {
   t.is(await page.locator('#attention li[data-kept]').count(), 1);
 }
 
+/**
+ * On a telephone, in light and in dark, the line that needs a person is to be read whole: each line of its text lies
+ * within its box and the screen, nothing lies over it, and its colour can be told from the one behind it.
+ */
+async function readsAttention(t: ExecutionContext, page: Page, id: string): Promise<void> {
+  const size = page.viewportSize();
+  await page.setViewportSize({ width: 360, height: 740 });
+  const line = page.locator('#attention li', { hasText: `${id} does not answer: start it again` });
+  t.regex((await line.textContent()) ?? '', new RegExp(`; if its machine is lost, farkv member remove ${id}$`));
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    await line.scrollIntoViewIfNeeded();
+    const seen = await line.evaluate((item) => {
+      const { top, bottom, left, right } = item.closest('section')?.getBoundingClientRect() ?? new DOMRect();
+      const text = document.createRange();
+      text.selectNodeContents(item);
+      const rows = [...text.getClientRects()];
+      const isHit = (x: number, y: number): boolean => item.contains(document.elementFromPoint(x, y));
+      const luminance = (colour: string): number => {
+        const [r = 0, g = 0, b = 0] = (colour.match(/[\d.]+/g) ?? []).map((one) => {
+          const part = Number(one) / 255;
+          return part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+        });
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const behind = getComputedStyle(item.closest('section') ?? document.body).backgroundColor;
+      const [light = 0, dark = 0] = [getComputedStyle(item).color, behind].map(luminance).sort((a, b) => b - a);
+      return {
+        rows: rows.length,
+        isWithin: rows.every((row) => row.left >= left && row.right <= right && row.top >= top && row.bottom <= bottom),
+        isOnScreen: rows.every((row) => row.left >= 0 && row.right <= window.innerWidth),
+        isOnTop: rows.every((row) => isHit(row.left + 2, row.top + 2) && isHit(row.right - 2, row.bottom - 2)),
+        contrast: (light + 0.05) / (dark + 0.05),
+        scrollsSideways: document.documentElement.scrollWidth > window.innerWidth,
+        behind,
+      };
+    });
+    t.like(seen, { isWithin: true, isOnScreen: true, isOnTop: true, scrollsSideways: false }, colorScheme);
+    t.true(seen.rows > 1, 'it is longer than the screen is wide');
+    t.true(seen.contrast >= 4.5, `${colorScheme}: contrast ${seen.contrast}, on ${seen.behind}`);
+  }
+  await page.setViewportSize(size ?? DESK);
+}
+
 async function pictures(page: Page): Promise<void> {
   const folder = process.env.FARKV_PICTURE;
   if (folder === undefined) return;
@@ -112,9 +130,7 @@ test.serial('the page shows a cluster under load, and says that a server was kil
     shards: 6,
     args: ['--http-listen', '127.0.0.1:0', '--owner-lease-ms', '4000'],
   });
-  const client = await patient(t, cluster.addresses);
-  for (let i = 0; i < KEYS; i++) await client.put(`key ${i}`, '<b>value</b>');
-  const load = new Load(client);
+  const load = await SteadyLoad.start(await patient(t, cluster.addresses));
   const at = cluster.server(0).readyLine?.http[0] ?? '';
   const { page, wrong, hosts } = await visit(t, at);
   await page.locator('#facts', { hasText: '6 of 6 served' }).waitFor();
@@ -144,10 +160,23 @@ test.serial('the page shows a cluster under load, and says that a server was kil
     .first()
     .waitFor();
   await unchanged(t, page);
+  await readsAttention(t, page, 's3');
   await pictures(page);
   await load.stop(t);
   t.deepEqual(wrong, []);
   t.deepEqual([...hosts], [at], 'nothing comes from another host');
+});
+
+test.serial('on a telephone nothing is cut off where the name of a server is as long as may be', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 3, shards: 2, args: ['--http-listen', '127.0.0.1:0'] });
+  const long = await cluster.joiner('n'.repeat(63));
+  await long.start();
+  const { page, wrong } = await visit(t, cluster.server(0).readyLine?.http[0] ?? '');
+  await page.locator('#servers tr', { hasText: long.id }).locator('td', { hasText: 'up' }).first().waitFor();
+  await long.kill();
+  await page.locator('#attention li', { hasText: `${long.id} does not answer` }).waitFor();
+  await readsAttention(t, page, long.id);
+  t.deepEqual(wrong, []);
 });
 
 test.serial(

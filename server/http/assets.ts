@@ -20,6 +20,7 @@ export function readAssets(): ReadonlyMap<string, Asset> {
     ['/page.js', script, compiled('page.js')],
     ['/elements.js', script, compiled('elements.js')],
     ['/follow.js', script, compiled('follow.js')],
+    ['/figures.js', script, compiled('figures.js')],
     ['/charts.js', script, compiled('charts.js')],
     ['/picture.js', script, compiled('picture.js')],
     ['/shard-table.js', script, compiled('shard-table.js')],

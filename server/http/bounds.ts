@@ -30,3 +30,7 @@ export const ANSWER_MS = 2000;
 export const STATUS_ANSWER_MS = 5000;
 /** While a page is open the cluster is looked at so often. */
 export const LOOK_MS = 1000;
+/** And while none is, so often, for the charts of pages that are opened later. */
+export const SAMPLE_MS = 10_000;
+/** An hour of them: about 50 KiB. */
+export const SAMPLES = 360;

@@ -54,6 +54,49 @@ test('a page that is open gets the figures, and the cluster is looked at while t
   t.is(events.listeners, 0);
 });
 
+test('while no page is open there is a look now and then, and the next page begins with what they have found', async (t) => {
+  const looked = new EventEmitter();
+  let looks = 0;
+  const look = (): Promise<ClusterStatus> => {
+    looks += 1;
+    looked.emit('look');
+    return Promise.resolve(STATUS);
+  };
+  const events = new Events({ look, hasJoined, nowMs: () => looks * 1000, lookMs: 60_000, sampleMs: 1 });
+  t.teardown(() => events.close());
+  while (looks < 4) await once(looked, 'look');
+  const stream = new Stream();
+  add(events, stream);
+  const [, samples = ''] = /^event: history\ndata: (.*)\n\n/.exec(stream.text) ?? [];
+  const times = (JSON.parse(samples) as number[][]).map(([atMs]) => atMs);
+  t.deepEqual(times.slice(0, 2), [2000, 3000], 'the first look has nothing to be compared with');
+  while (!stream.text.includes('event: view')) await once(stream, 'written');
+  events.close();
+  t.is(looks, times.length + 2, 'a page that comes is a reason to look at once');
+});
+
+test('a server that stops looks no more', async (t) => {
+  const looked = new EventEmitter();
+  let answer: (status: ClusterStatus) => void = () => undefined;
+  let looks = 0;
+  const options = { hasJoined, lookMs: 1, sampleMs: 1 };
+  const look = (): Promise<ClusterStatus> => {
+    looks += 1;
+    looked.emit('look');
+    return new Promise((resolve) => (answer = resolve));
+  };
+  const events = new Events({ ...options, look });
+  await once(looked, 'look');
+  events.close();
+  answer(STATUS);
+  // As one does that has not stopped.
+  let others = 0;
+  const other = new Events({ ...options, look: () => (looked.emit('look', ++others), Promise.resolve(STATUS)) });
+  t.teardown(() => other.close());
+  while (others < 5) await once(looked, 'look');
+  t.is(looks, 1);
+});
+
 test('what has happened is sent once, also to a page that comes later', (t) => {
   const events = new Events({ hasJoined, look: () => new Promise(() => undefined), nowMs: () => 7 });
   t.teardown(() => events.close());

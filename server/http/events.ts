@@ -1,12 +1,13 @@
 /**
- * /events: the pages that are open. While there is one, the cluster is looked at once per LOOK_MS, whoever listens; each
- * look goes to all of them as server-sent events:
+ * /events: the pages that are open. While there is one, the cluster is looked at once per LOOK_MS, whoever listens; while
+ * there is none, once per SAMPLE_MS. Server-sent events go to all of them:
  *
+ *   event: history    first: the last hour of the charts' figures (history.ts)
  *   event: view       the figures (view.ts); of the shards those that changed since the page's last one, all in its first
  *   event: happened   what has happened since the page's last one (happenings.ts, owner-news.ts)
  *
- * A page that has not read the last look gets a later one. So what waits for a page is one look and its news, however many
- * shards there are and however slow the page is.
+ * A page that has not read the last look gets a later one. So what waits for a page is the hour, one look and its news,
+ * however many shards there are and however slow the page is.
  *
  * Invariants: at most LISTENERS listen; one that leaves something unread for UNREAD_MS is cut off; one look is under way at
  * a time.
@@ -16,9 +17,10 @@ import type { Socket } from 'node:net';
 import type { MetadataState } from '../../core/metadata/state.js';
 import type { Identity } from '../control/auth.js';
 import type { ClusterStatus } from '../status.js';
-import { LISTENERS, LOOK_MS, STATUS_ANSWER_MS, UNREAD_MS } from './bounds.js';
+import { LISTENERS, LOOK_MS, SAMPLE_MS, STATUS_ANSWER_MS, UNREAD_MS } from './bounds.js';
 import { Fresh } from './fresh.js';
 import { changesOf, Happenings, turnsOf } from './happenings.js';
+import { comparable, History } from './history.js';
 import { ShardNews } from './shard-news.js';
 import { viewOf, type Look } from './view.js';
 
@@ -43,6 +45,7 @@ export interface EventsOptions {
   readonly hasJoined: (state: MetadataState) => boolean;
   readonly nowMs?: () => number;
   readonly lookMs?: number;
+  readonly sampleMs?: number;
   readonly answerMs?: number;
 }
 
@@ -50,19 +53,25 @@ export class Events {
   readonly #options: EventsOptions;
   readonly #listening = new Set<Listening>();
   readonly #happenings: Happenings;
+  readonly #history: History;
   readonly #shards = new ShardNews();
   /** A look that is not answered is not put again, and does not keep pages from being cut off. */
   readonly #status: Fresh<ClusterStatus>;
   /** Undefined until it has joined. */
   #state: MetadataState | undefined;
   #last: Look | undefined;
+  /** Until the next look. */
   #timer: NodeJS.Timeout | undefined;
-  #isLooking = false;
+  /** No page was open when the last look ended. */
+  #isResting = true;
+  #isClosed = false;
 
   constructor(options: EventsOptions) {
     this.#options = options;
     this.#status = new Fresh({ ask: options.look, freshMs: 0, answerMs: options.answerMs ?? STATUS_ANSWER_MS });
     this.#happenings = new Happenings(options.nowMs);
+    this.#history = new History(options.sampleMs);
+    this.#rest();
   }
 
   get listeners(): number {
@@ -98,41 +107,54 @@ export class Events {
     const one: Listening = { stream, identity, sent: 0, look: 0, unreadMs: undefined };
     this.#listening.add(one);
     for (const end of [stream, connection]) end.once('close', () => this.#listening.delete(one));
+    const { samples } = this.#history;
+    if (samples.length > 0) stream.write(`event: history\ndata: ${JSON.stringify(samples)}\n\n`);
     this.#tell(one);
-    if (this.#timer === undefined && !this.#isLooking) void this.#look();
+    if (!this.#isResting) return;
+    clearTimeout(this.#timer);
+    void this.#look();
   }
 
   close(): void {
+    this.#isClosed = true;
     clearTimeout(this.#timer);
     for (const { stream } of this.#listening) stream.destroy();
     this.#listening.clear();
   }
 
   async #look(): Promise<void> {
-    const { nowMs = () => Date.now(), lookMs = LOOK_MS } = this.#options;
-    this.#timer = undefined;
-    this.#isLooking = true;
+    const { nowMs = () => Date.now() } = this.#options;
+    this.#isResting = false;
     try {
       const status = await this.#status.get();
       const now = { atMs: nowMs(), status };
       this.#happenings.add(turnsOf(this.#last?.status, status));
-      const { shards, ...figures } = viewOf(now, this.#last);
-      this.#last = now;
-      const number = this.#shards.take(shards);
-      const text = JSON.stringify(figures).slice(1);
-      for (const one of this.#listening) {
-        if (!this.#mayWrite(one)) continue;
-        this.#tell(one);
-        one.stream.write(`event: view\ndata: {"shards":${this.#shards.since(one.look)},${text}\n\n`);
-        one.look = number;
-      }
+      this.#history.take(now);
+      if (this.#listening.size > 0) this.#show(now);
+      this.#last = comparable(now);
     } catch {
       // The thread of Raft is busy: the page says for how long it has heard nothing.
       for (const one of this.#listening) if (this.#mayWrite(one)) one.stream.write(': no answer\n\n');
     }
-    this.#isLooking = false;
-    if (this.#listening.size > 0) this.#timer = setTimeout(() => void this.#look(), lookMs);
-    else this.#last = undefined;
+    this.#rest();
+  }
+
+  #show(now: Look): void {
+    const { shards, ...figures } = viewOf(now, this.#last);
+    const number = this.#shards.take(shards);
+    const text = JSON.stringify(figures).slice(1);
+    for (const one of this.#listening) {
+      if (!this.#mayWrite(one)) continue;
+      this.#tell(one);
+      one.stream.write(`event: view\ndata: {"shards":${this.#shards.since(one.look)},${text}\n\n`);
+      one.look = number;
+    }
+  }
+
+  #rest(): void {
+    const { lookMs = LOOK_MS, sampleMs = SAMPLE_MS } = this.#options;
+    this.#isResting = this.#listening.size === 0;
+    if (!this.#isClosed) this.#timer = setTimeout(() => void this.#look(), this.#isResting ? sampleMs : lookMs);
   }
 
   #tellAll(): void {

@@ -3,23 +3,18 @@
  * The page of a cluster: what the server sends (events.ts), shown. It asks for nothing else, and changes nothing.
  */
 import type { Happening } from '../happenings.js';
-import type { Rates, ServerView, ShardView, View } from '../view.js';
+import type { ServerView, ShardView, View } from '../view.js';
 import { Chart } from './charts.js';
 import { byId, bytes, count, element, fillList, fillTable, micros, span, type Cell } from './elements.js';
+import { changes, CHARTS, sampleOf, type Sample } from './figures.js';
 import { follow } from './follow.js';
 import { Picture } from './picture.js';
 import { isFine, ShardTable } from './shard-table.js';
 
 const HAPPENED = 100;
 const SILENT_MS = 4000;
-const MIB = 1 << 20;
 
-const operations = new Chart('operations', [
-  ...['GETs of clients', 'two-sided get', 'put', 'other changes', 'scan', 'tcp READ'],
-]);
-const reads = new Chart('reads', ['READs per GET']);
-const latency = new Chart('latency', ['put p50', 'put p99', 'get p99', 'sync p99'], true);
-const memory = new Chart('memory', ['used', 'registered']);
+const charts = Object.entries(CHARTS).map(([id, names]) => new Chart(id, names, id === 'latency'));
 const picture = new Picture();
 const table = new ShardTable('shards');
 
@@ -70,11 +65,6 @@ function showLines(id: string, lines: readonly string[]): void {
 const roleText = ({ leader, role, witness, draining }: ServerView): string =>
   [leader ? 'leader' : role, ...(witness ? ['witness'] : []), ...(draining ? ['draining'] : [])].join(', ');
 
-/** All that is not read. */
-function changes({ get, scan, read, ...rates }: Rates): number {
-  return Object.values(rates).reduce((n, rate) => n + rate, 0);
-}
-
 function serverRow(server: ServerView): Cell[] {
   const isUp = server.state === 'up';
   const known = (text: string): Cell => (isUp ? number(text) : { text: '-', kind: 'number' });
@@ -122,19 +112,19 @@ function show(view: View): void {
     ],
   );
   fillList(byId('moves'), view.moves, 'none');
-  const { get, put, scan, read } = view.rates;
-  operations.add(view.atMs, [view.gets.perSecond, get, put, changes(view.rates) - put, scan, read]);
-  reads.add(view.atMs, [view.gets.readsPerGet]);
-  const worst = (of: (server: ServerView) => number): number => Math.max(0, ...view.servers.map(of));
-  latency.add(view.atMs, [
-    worst((s) => s.putUsP50),
-    worst((s) => s.putUsP99),
-    worst((s) => s.getUsP99),
-    worst((s) => s.syncUsP99),
-  ]);
-  const used = view.servers.reduce((n, { usedBytes }) => n + usedBytes, 0);
-  const registered = view.servers.reduce((n, { memoryBytes }) => n + memoryBytes, 0);
-  memory.add(view.atMs, [used / MIB, registered / MIB]);
+  draw([sampleOf(view)]);
+}
+
+/** When what the charts show was, milliseconds since 1970. */
+let drawnMs = 0;
+function draw(samples: readonly Sample[]): void {
+  let from = 1;
+  for (const chart of charts) {
+    const to = from + chart.lines;
+    chart.add(samples.map(([atMs, ...figures]) => [atMs, ...figures.slice(from - 1, to - 1)]));
+    from = to;
+  }
+  drawnMs = samples.at(-1)?.[0] ?? drawnMs;
 }
 
 let newest = 0;
@@ -161,6 +151,10 @@ follow(() => {
     for (const shard of view.shards) shards.set(shard.shard, shard);
     show({ ...view, shards: [...shards.values()] });
   });
+  // A stream that was open before has drawn what it was sent, more finely.
+  events.addEventListener('history', ({ data }: MessageEvent<string>) =>
+    draw((JSON.parse(data) as Sample[]).filter(([atMs]) => atMs > drawnMs)),
+  );
   events.addEventListener('happened', ({ data }: MessageEvent<string>) => tell(JSON.parse(data) as Happening[]));
   // A server that has started again counts from 1; and a stream begins with all shards.
   events.addEventListener('error', () => {

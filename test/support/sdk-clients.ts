@@ -20,8 +20,12 @@ export const CHILD = fileURLToPath(new URL('./sdk-child.js', import.meta.url));
 export const PATIENT = { timeoutMs: 120_000, connectTimeoutMs: 120_000 } as const;
 
 /** A client whose calls end when they are answered, however busy the machine is; closed with the test. */
-export async function patient(t: ExecutionContext, servers: string | string[]): Promise<Client<BufferValue, Buffer>> {
-  const made = await connect({ servers, ...PATIENT, unavailableAfterMs: 120_000 });
+export async function patient(
+  t: ExecutionContext,
+  servers: string | string[],
+  options: Partial<ConnectOptions> = {},
+): Promise<Client<BufferValue, Buffer>> {
+  const made = await connect({ servers, ...PATIENT, unavailableAfterMs: 120_000, ...options });
   t.teardown(() => made.close());
   return made;
 }

@@ -1,4 +1,4 @@
-/** Servers whose disk fails when a test says so (failing_disk.c): with the error that a broken one gives. */
+/** Servers whose disk fails when a test says so, with the error that a broken one gives, or is slow (failing_disk.c). */
 import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -22,10 +22,19 @@ export class FailingDisk {
 
   /** What the command line of a server begins with; `part`: of the paths of files that fail. */
   launcher(operation: 'write' | 'sync' | 'read', error: keyof typeof constants.errno, part: string): string[] {
+    return this.#launcher(operation, constants.errno[error], part);
+  }
+
+  /** The same of a disk that fails in nothing: while it is told to, each sync takes so much longer. */
+  slowLauncher(ms: number, part: string): string[] {
+    return this.#launcher('slow', ms, part);
+  }
+
+  #launcher(operation: string, number: number, part: string): string[] {
     return [
       'env',
       `LD_PRELOAD=${this.#library}`,
-      `FARKV_FAILING_DISK=${operation}:${constants.errno[error]}:${part}`,
+      `FARKV_FAILING_DISK=${operation}:${number}:${part}`,
       `FARKV_FAILING_DISK_WHEN=${this.#flag}`,
     ];
   }

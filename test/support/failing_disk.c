@@ -1,5 +1,7 @@
-/* failing_disk.c: for LD_PRELOAD; makes operations of the disk fail, so that servers are seen to end, or to go on.
+/* failing_disk.c: for LD_PRELOAD; makes operations of the disk fail, or take their time, so that servers are seen to
+ * end, or to go on.
  *   FARKV_FAILING_DISK=OPERATION:ERRNO:PART   write, sync or read, of files that have PART in their path
+ *   FARKV_FAILING_DISK=slow:MS:PART           nothing fails; each sync of such a file takes so much longer
  *   FARKV_FAILING_DISK_WHEN=FILE              only while there is such a file
  * A write that fails has written nothing. A sync that fails does so once for each descriptor, as Linux has it: what it
  * was about is lost there, and the next one succeeds. */
@@ -11,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { FILES = 4096 };
@@ -43,6 +46,7 @@ static bool fails(const char *what, int file) {
     return strstr(path, part) != NULL;
 }
 static bool sync_fails(int file) {
+    if (fails("slow", file)) nanosleep(&(struct timespec){ error / 1000, error % 1000 * 1000000L }, NULL);
     return file >= 0 && file < FILES && fails("sync", file) && !atomic_exchange(&reported[file], true);
 }
 static int failed(void) {

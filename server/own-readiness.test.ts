@@ -74,6 +74,7 @@ test('the role in the metadata group is named', (t) => {
   t.is(of({ voters: ['s2'] }).role, 'learner');
   t.is(of({ servers: [server('s1', { raftId: 0 })] }).role, 'learner', 'only announced');
   t.is(of({}, {}, { ids: ['s2', 's3'] }).role, 'starting');
+  t.is(of({ voters: [], servers: [] }, {}, { leader: undefined }).role, 'starting', 'there is no cluster yet');
 });
 
 test('what is not served, what is read from the disk and what has no lease is said', (t) => {

@@ -11,7 +11,7 @@ import { tenantRanges } from '../core/metadata/tenants.js';
 import { unansweredMs } from './answer-watch.js';
 
 export interface OwnReadiness {
-  /** In the metadata group. starting: it is no server of the cluster yet. candidate: it has a vote, and nobody leads. */
+  /** In the metadata group. starting: there is no cluster yet, or it is no server of it. candidate: it has a vote, and nobody leads. */
   readonly role: 'starting' | 'leader' | 'follower' | 'candidate' | 'learner';
   readonly hasLeader: boolean;
   readonly stopping: boolean;
@@ -50,11 +50,12 @@ export function ownReadiness(
 ): OwnReadiness {
   const announced = state.servers.filter(({ raftId }) => raftId === 0).map((server) => server.id);
   const all = new Set([...ids, ...announced]);
+  const isKnown = state.voters.length > 0 && all.has(id);
   const votes = state.voters.includes(id) && !announced.includes(id);
   const recovering = values?.watch.recovering;
   const serving = new Set(regions?.serving ?? []);
   return {
-    role: !all.has(id)
+    role: !isKnown
       ? 'starting'
       : leader === id
         ? 'leader'

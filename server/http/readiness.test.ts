@@ -11,6 +11,7 @@ const own = (more: Partial<OwnReadiness>): OwnReadiness => ({ ...READY, ...more 
 test('a server is ready when it has a lease, knows a leader and serves what it owns', (t) => {
   t.is(notReady(READY), undefined);
   t.is(notReady(own({ role: 'starting' })), 'this server is starting');
+  t.regex(notReady(own({ role: 'starting', hasLeader: false })) ?? '', /is starting, and knows no leader/);
   t.is(notReady(own({ stopping: true })), 'this server is stopping');
   t.regex(notReady(own({ hasLeader: false })) ?? '', /no leader/);
   t.regex(notReady(own({ leaseHeld: false })) ?? '', /no lease/);

@@ -12,7 +12,8 @@ export function notReady({
   waiting,
   dataPlaneSilentMs,
 }: OwnReadiness): string | undefined {
-  if (role === 'starting') return 'this server is starting';
+  if (role === 'starting')
+    return `this server is starting${hasLeader ? '' : ', and knows no leader of the metadata group yet'}`;
   if (stopping) return 'this server is stopping';
   if (!hasLeader) return 'the metadata group has no leader';
   if (recovering !== undefined)

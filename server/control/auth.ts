@@ -201,6 +201,7 @@ const OPENS: Readonly<Record<Role, readonly CertificateRole[]>> = {
 const OPEN: Readonly<Record<Role, Access>> = { client: 'writer', admin: 'operator', peer: 'peer' };
 const MISSING: Readonly<Record<Role, string>> = {
   client: 'this server was started without a token for clients (--token-file)',
-  admin: 'this server was started without a token for operators (--operator-token-file)',
+  admin:
+    'this server was started without a token for operators or monitors (--operator-token-file, --monitor-token-file)',
   peer: 'this server was started without a token for servers (--peer-token-file)',
 };

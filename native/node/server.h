@@ -86,7 +86,7 @@ typedef struct server {
     fkv_status start_status;
     char start_why[512];
     pthread_mutex_t lines_lock;
-    line_budget lines[4]; /* of each FAB_LOG_*, and of slow requests */
+    line_budget lines[5]; /* of each FAB_LOG_*, of slow requests, and of scans among traced ones */
 } server;
 
 typedef enum {

@@ -8,7 +8,7 @@
 #include "../base/clock.h"
 #include "server.h"
 
-enum { LINES_TRACED = 1000, SLOW_LINES = 3 };
+enum { LINES_TRACED = 1000, SLOW_LINES = 3, SCAN_LINES = 4 };
 
 void server_drop(server *s) {
     if (--s->holders) return;
@@ -209,7 +209,7 @@ void server_client_ended(void *ctx, const dataplane_ended *e) {
 
 /* As line_passes. */
 static bool may_say(server *s, int level, uint32_t *omitted) {
-    uint32_t most = level == SLOW_LINES && s->options.config.slow_ns == 1 ? LINES_TRACED : LINES;
+    uint32_t most = level >= SLOW_LINES && s->options.config.slow_ns == 1 ? LINES_TRACED : LINES;
     pthread_mutex_lock(&s->lines_lock);
     bool passes = line_passes(&s->lines[level], most, fkv_now_ns(), omitted);
     pthread_mutex_unlock(&s->lines_lock);
@@ -217,8 +217,10 @@ static bool may_say(server *s, int level, uint32_t *omitted) {
 }
 
 void server_slow(void *ctx, const dataplane_slow *s) {
+    /* Servers that make copies scan all the time: that must not hide what clients ask for. */
+    bool crowds = s->op == FKV_OP_SCAN && ((server *)ctx)->options.config.slow_ns == 1;
     uint32_t omitted;
-    if (!may_say(ctx, SLOW_LINES, &omitted)) return;
+    if (!may_say(ctx, crowds ? SCAN_LINES : SLOW_LINES, &omitted)) return;
     call *c = calloc(1, sizeof *c);
     if (!c) return;
     *c = (call){ .s = ctx, .kind = CALL_SLOW, .slow = *s, .omitted = omitted };

@@ -4,7 +4,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { connect } from '../../client/index.js';
-import { Cluster, farkv } from '../support/cluster.js';
+import { Cluster, farkv, type ServerProcess } from '../support/cluster.js';
+import { patient } from '../support/sdk-clients.js';
 import { copied, statusWhen } from '../support/status.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -43,6 +44,51 @@ test('the steps of an operation are written at both ends under one hash', async 
     for (const secret of [KEY, VALUE]) t.false(text.includes(secret));
   const silent = await farkv(['get', KEY, ...at]);
   t.is(silent.stderr, '');
+});
+
+/** Key hashes of the requests of this kind that a server has written, of clients by their id. */
+const requests = (server: ServerProcess, operation: string): { hash: string; shard: number }[] =>
+  Array.from(
+    server.stderr.matchAll(
+      new RegExp(`\\binfo +${operation} of key ([0-9a-f]{16}) by client [0-9a-f]+ took .* shard (\\d+): `, 'gm'),
+    ),
+    ([, hash = '', shard]) => ({ hash, shard: Number(shard) }),
+  );
+
+test("a PUT's lines of the client and of the owner, on standard error of each, are joined by the hash", async (t) => {
+  const cluster = await Cluster.start(t, { servers: 3, shards: 6, env: { FARKV_TRACE: '1' } });
+  const { shards } = await statusWhen(cluster.server(0).address, copied);
+  const keys = Array.from({ length: 4 }, (_, i) => `${KEY}-${i}`);
+  const hashes = new Map<string, string>();
+  for (const key of keys) {
+    const put = await farkv(['put', key, VALUE, '--connect', cluster.addresses.join()], { env: { FARKV_TRACE: '1' } });
+    t.is(put.code, 0, put.stderr);
+    const [begin = '', ...steps] = put.stderr.trimEnd().split('\n');
+    const [, hash = '', shard] = /^farkv trace: put, .*, key ([0-9a-f]{16}) of \d+ B, shard (\d+)$/.exec(begin) ?? [];
+    hashes.set(key, hash);
+    t.true(steps.some((step) => /native client: put of \d+ B sent to the owner over /.test(step)) && steps.length >= 4);
+    t.false(put.stdout.includes('trace'), 'what a program reads of a command stays what it is');
+    // The owner of the shard that the client names has the other half, once; nobody else has.
+    const owner = cluster.servers.find(({ id }) => id === shards[Number(shard)]?.owner)!;
+    const mine = (server: ServerProcess) => requests(server, 'put').filter((one) => one.hash === hash);
+    await owner.waitUntil(() => mine(owner).length > 0, `put of key ${hash}`);
+    for (const server of cluster.servers) {
+      t.deepEqual(mine(server), server === owner ? [{ hash, shard: Number(shard) }] : [], `${key} at ${server.id}`);
+      t.false(server.stdout.includes(hash));
+    }
+  }
+  t.is(new Set(hashes.values()).size, keys.length, 'each key has a hash of its own');
+});
+
+test('scans, of which copies make many, do not take the lines of other requests', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1, shards: 1, env: { FARKV_TRACE: '1' } });
+  const server = cluster.server(0);
+  const kv = await patient(t, cluster.addresses);
+  // More than are written in ten seconds.
+  for (let i = 0; i < 1100; i++) for await (const key of kv.scan()) t.fail(`there is an entry: ${typeof key}`);
+  await kv.put(KEY, VALUE);
+  await server.waitUntil(() => requests(server, 'put').length > 0, 'its line');
+  t.is(requests(server, 'put').length, 1);
 });
 
 test('a server says for whom a change waited', async (t) => {

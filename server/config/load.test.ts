@@ -152,7 +152,7 @@ test('beyond loopback a server needs a token or --insecure; TLS alone lets anybo
   t.throws(() => load({ 'http-listen': '0.0.0.0:7480' }), refused(/0\.0\.0\.0:7480 can be reached/));
   t.throws(() => load({ listen: '[::]:7400' }), refused(/can be reached/));
   t.throws(() => load({ listen: '0.0.0.0:7400', 'tls-cert': cert, 'tls-key': key }), refused(/lets anybody in/));
-  t.throws(() => load({ listen: '0.0.0.0:7400', 'operator-token': 'x' }), refused(/there is no token/));
+  t.throws(() => load({ listen: '0.0.0.0:7400', 'operator-token': 'x' }), refused(/none of the tokens is one of clients/));
   t.notThrows(() => load({ listen: '127.0.0.1:7400', 'fabric-listen': '10.0.0.1:0', transport: 'shm' }));
   t.notThrows(() => load({ listen: '0.0.0.0:7400', insecure: true }));
   t.notThrows(() => load({ listen: '0.0.0.0:7400' }, { FARKV_TOKEN: 'x' }));

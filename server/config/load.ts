@@ -245,8 +245,9 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   );
   // mutation: tenants/tls-as-access
   if (exposed !== undefined && access.writer === undefined && cluster === undefined && !insecure) {
+    const none = Object.values(tokens).some(Boolean) ? 'none of the tokens is one of clients' : 'there is no token';
     throw configError(
-      `${formatHostPort(exposed)} can be reached from other machines, and there is no token${tls === undefined ? '' : ' (TLS hides what is said, and lets anybody in)'}: whoever connects could read and change everything. ` +
+      `${formatHostPort(exposed)} can be reached from other machines, and ${none}${tls === undefined ? '' : ' (TLS hides what is said, and lets anybody in)'}: whoever connects could read and change everything. ` +
         'Give --secrets (farkv secrets init makes them) or --token-file and --operator-token-file (and --tls-cert, --tls-key), listen on 127.0.0.1, or say --insecure',
     );
   }

@@ -164,12 +164,10 @@ static inline bool conclude(search *s, look r, uint64_t now, lookup_result *out,
         return false;
     }
     s->sh->peer->used = true;
-    l->stats.gets++;
     bool expired = r != LOOK_MISS && s->found.expiry_ms && session_wall_ms(s->sh->peer, now) >= s->found.expiry_ms;
     if (r == LOOK_MISS || expired) {
         if (expired) *dropped = true;
         *out = (lookup_result){ .status = FKV_NOT_FOUND };
-        l->stats.misses++;
         return true;
     }
     *out = (lookup_result){ .status = r == LOOK_FOUND ? FKV_OK : FKV_BUFFER_TOO_SMALL,
@@ -178,8 +176,17 @@ static inline bool conclude(search *s, look r, uint64_t now, lookup_result *out,
                             .version = s->found.version,
                             .value_bytes = s->found.value_bytes,
                             .expiry_ms = s->found.expiry_ms };
-    l->stats.hits++;
     return true;
+}
+
+/* A GET whose value did not fit fails, or is asked again with more room, and counts then. */
+static inline void count(lookup *l, fkv_status status) {
+    if (status == FKV_BUFFER_TOO_SMALL) return;
+    l->stats.gets++;
+    if (status == FKV_OK)
+        l->stats.hits++;
+    else
+        l->stats.misses++;
 }
 
 static inline void attend(lookup *l, lookup_shard *sh, uint64_t now) {
@@ -225,6 +232,8 @@ bool lookup_direct(lookup *l, const lookup_key *k, uint8_t *to, size_t room, loo
     l->looked_ns = now;
     bool dropped;
     bool done = r != LOOK_LATER && conclude(&s, r, now, out, &dropped);
+    /* Without room what is stored beside the value is all that is asked for. */
+    if (done) count(l, room == 0 && out->status == FKV_BUFFER_TOO_SMALL ? FKV_OK : out->status);
     attend(l, s.sh, now);
     return done;
 }
@@ -271,9 +280,7 @@ static __attribute__((noinline)) size_t close_gaps(lookup *l, const lookup_key *
         used += out[i].value_bytes;
     }
     for (int i = 0; i < n; i++) {
-        if (!done[i] || out[i].status != FKV_BUFFER_TOO_SMALL) continue;
-        l->stats.gets--; /* one GET, whose second look counts it */
-        l->stats.hits--;
+        if (!done[i] || out[i].status != FKV_BUFFER_TOO_SMALL || out[i].value_bytes > room - used) continue;
         done[i] = lookup_direct(l, &k[i], to + used, room - used, &out[i]);
         if (!done[i] || out[i].status != FKV_OK) continue;
         at[i] = used;
@@ -311,6 +318,7 @@ size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, s
     bool dropped = !good;
     for (int i = 0; i < n; i++) {
         done[i] = good && r[i] != LOOK_LATER && conclude(&s[i], r[i], now, &out[i], &dropped);
+        if (done[i]) count(l, out[i].status);
         if (b[i]) l->since_poll++;
     }
     for (int i = 0; i < n; i++) {

@@ -128,7 +128,8 @@ void lookup_changes(lookup *l, const lookup_key *k);
 
 /* ---- counters ---- */
 typedef struct lookup_stats {
-    uint64_t gets, hits, misses; /* gets: begun; what failed is neither hit nor miss */
+    /* gets: begun; what failed is neither hit nor miss. Of those in place one whose value did not fit does not count. */
+    uint64_t gets, hits, misses;
     uint64_t reads, read_bytes;  /* READs, counted also where they are this process's own loads */
     /* of the READs of buckets those that brought the extent too (fabric.h): each is one in `reads` */
     uint64_t followed;

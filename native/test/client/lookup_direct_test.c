@@ -44,6 +44,22 @@ TEST(hits_misses_and_sizes_are_answered_in_place) {
     down();
 }
 
+TEST(a_value_that_did_not_fit_counts_when_it_does_or_when_no_room_was_given) {
+    up_in_place();
+    lookup_result r;
+    put("alpha", "some value");
+    lookup_stats before = guest_stats(&c);
+    CHECK_EQ(direct("alpha", 9, &r), FKV_BUFFER_TOO_SMALL);
+    CHECK_EQ(guest_stats(&c).gets, before.gets);
+    CHECK_EQ(direct("alpha", 10, &r), FKV_OK);
+    CHECK_EQ(direct("alpha", 0, &r), FKV_BUFFER_TOO_SMALL); /* whether it is there */
+    CHECK_EQ(direct("beta", 0, &r), FKV_NOT_FOUND);
+    CHECK_EQ(guest_stats(&c).gets - before.gets, 3);
+    CHECK_EQ(guest_stats(&c).hits - before.hits, 2);
+    CHECK_EQ(guest_stats(&c).misses - before.misses, 1);
+    down();
+}
+
 TEST(nothing_is_answered_in_place_after_the_lease_has_run_out) {
     up_in_place();
     lookup_result r;
@@ -377,6 +393,7 @@ TEST(values_read_in_place_beside_a_writer_are_whole_and_never_go_back) {
 
 int main(int argc, char **argv) {
     RUN(hits_misses_and_sizes_are_answered_in_place);
+    RUN(a_value_that_did_not_fit_counts_when_it_does_or_when_no_room_was_given);
     RUN(nothing_is_answered_in_place_after_the_lease_has_run_out);
     RUN(a_loop_that_only_reads_keeps_its_lease);
     RUN(what_is_in_the_middle_of_a_change_is_not_answered_in_place);

@@ -14,6 +14,19 @@ test('a server that was removed is answered nothing more on the connection that 
     await t.throwsAsync(answerCall(context, 'peer', method, {}, 's2'), { code: 'ERR_UNAUTHORIZED' }, method);
 });
 
+test('a leader says that it leads when a quorum has confirmed it', async (t) => {
+  let confirm = (): void => undefined;
+  const driver = { leads: true, confirmLeader: () => new Promise<void>((resolve) => (confirm = resolve)) };
+  const context = { driver, peers: { ids: ['s2'] } } as unknown as CallContext;
+  let answered = false;
+  const answer = answerCall(context, 'peer', 'leads', {}, 's2').then(() => (answered = true));
+  await new Promise((resolve) => setImmediate(resolve));
+  t.false(answered);
+  confirm();
+  await answer;
+  t.true(answered);
+});
+
 test('a server says where it is for itself alone, and nobody else says anything', async (t) => {
   const told: unknown[] = [];
   const peers = { ids: ['s1', 's2'], isAt: (...said: unknown[]) => told.push(said) };

@@ -19,7 +19,7 @@ import { checkNodeStatus, clusterStatus, raftPart, type ClusterStatus, type Node
 import { checkStatusCall, othersMs, type StatusCall } from './status-call.js';
 
 export interface CallContext extends AdminContext {
-  readonly driver: Pick<MetadataDriver, 'propose' | 'status' | 'state' | 'leader' | 'leads'>;
+  readonly driver: Pick<MetadataDriver, 'propose' | 'status' | 'state' | 'leader' | 'leads' | 'confirmLeader'>;
   readonly peers: Pick<Peers, 'call' | 'idOf' | 'ids' | 'isAt' | 'servers'>;
   readonly grantor: Pick<LeaseGrantor, 'ask' | 'current'>;
   readonly reset: LeaderDuties['reset'];
@@ -115,9 +115,10 @@ function propose({ driver, peers }: CallContext, args: unknown): Record<string, 
   throw new FarkvError('ERR_BUSY', `the leader takes no changes now (${refusal})`);
 }
 
-/** Whoever asks this is about to propose, and goes on only with the answer (metadata/submit.ts). */
-function leads({ driver, peers }: CallContext): Record<string, never> {
+/** Whoever asks this is about to propose, and goes on only when a quorum has confirmed it (metadata/submit.ts). */
+async function leads({ driver, peers }: CallContext): Promise<Record<string, never>> {
   if (!driver.leads) throw noLeader(driver, peers);
+  await driver.confirmLeader(); // mutation: metadata/asked-unconfirmed
   return {};
 }
 
@@ -158,7 +159,7 @@ export async function answerCall(
   if (access === 'peer') {
     if (method === 'node-status') return await nodeStatus(context);
     if (method === 'propose') return propose(context, args);
-    if (method === 'leads') return leads(context);
+    if (method === 'leads') return await leads(context);
     if (method === 'follows') return follows(context);
     if (method === 'stays') return { stays: context.stays() };
     if (method === 'is-at' && from !== undefined) return isAt(context, from, args);

@@ -35,6 +35,17 @@ export const mutations = rows('metadata', {
     duties('a learner that has never answered gets no vote, however short the log; one that answers does'),
   ],
   'dead-learner-votes': [always(), duties('votes move only while most of those who will vote answer')],
+  'taken-unconfirmed': [
+    drop(),
+    {
+      test: 'server/metadata/submit.test.ts',
+      title: 'a leader takes values from others only when a quorum has confirmed that it leads',
+    },
+  ],
+  'asked-unconfirmed': [
+    drop(),
+    { test: 'server/calls.test.ts', title: 'a leader says that it leads when a quorum has confirmed it' },
+  ],
   'silence-unconfirmed': [
     instead('asked(id, nowMs());', 'asked(id, nowMs()); this.current?.leases.confirmed(nowMs());'),
     leases(

@@ -15,15 +15,21 @@ class Asker {
   readonly #answers: ((error?: Error) => void)[] = [];
 
   constructor(command: Command, leads = false) {
-    const driver = { leads, leader: leads ? 2 : 1, propose: (): undefined => void this.calls.push('own') };
+    const asks = <T>(call: string, answer: T): Promise<T> => {
+      this.calls.push(call);
+      return new Promise((resolve, reject) => {
+        this.#answers.push((error) => (error === undefined ? resolve(answer) : reject(error)));
+      });
+    };
+    const driver = {
+      leads,
+      leader: leads ? 2 : 1,
+      propose: (): undefined => void this.calls.push('own'),
+      confirmLeader: () => asks('quorum', { term: 1, index: 1 }),
+    };
     const peers = {
       idOf: (raftId: number): string => `s${raftId}`,
-      call: (to: string, method: string): Promise<unknown> => {
-        this.calls.push(`${to} ${method}`);
-        return new Promise((resolve, reject) => {
-          this.#answers.push((error) => (error === undefined ? resolve({}) : reject(error)));
-        });
-      },
+      call: (to: string, method: string): Promise<unknown> => asks(`${to} ${method}`, {}),
     };
     this.given = submit({ id: 's2', driver, peers, timeoutMs: 1000 }, BYTES, command).then(
       () => 'given',
@@ -51,10 +57,24 @@ test('a leader is given what leaves the values to the server that asks only when
   }
 });
 
-test('what takes nothing from others is given at once, and so is what this server takes itself', async (t) => {
+test('what takes nothing from others is given at once', async (t) => {
   const copies: Command = { t: 'copies-removed', copies: [] };
-  for (const command of [{ t: 'no-op' } as const, copies]) t.deepEqual(new Asker(command).calls, ['s1 propose']);
-  const own = new Asker(promoted, true);
-  t.deepEqual(own.calls, ['own']);
-  t.is(await own.given, 'given');
+  for (const command of [{ t: 'no-op' } as const, copies]) {
+    t.deepEqual(new Asker(command).calls, ['s1 propose']);
+    const own = new Asker(command, true);
+    t.deepEqual(own.calls, ['own']);
+    t.is(await own.given, 'given');
+  }
+});
+
+test('a leader takes values from others only when a quorum has confirmed that it leads', async (t) => {
+  for (const command of [promoted, removed]) {
+    const asker = new Asker(command, true);
+    t.deepEqual(asker.calls, ['quorum']);
+    t.deepEqual(await asker.answer(), ['quorum', 'own']);
+    t.is(await asker.given, 'given');
+    const alone = new Asker(command, true);
+    t.deepEqual(await alone.answer(new FarkvError('ERR_NO_LEADER', 'no quorum answers')), ['quorum']);
+    t.is(await alone.given, 'ERR_NO_LEADER');
+  }
 });

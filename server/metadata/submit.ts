@@ -1,8 +1,9 @@
 /**
  * How a change that this server asks for gets to the leader. What is sent to a leader that stands still is read when it
- * goes on, and who sent it may have ended by then. A change that leaves a shard's values to this server's copy would
- * take them from those who have them, for nobody. So the leader is asked first whether it is there, and is given
- * such a change when it has answered. Whoever ends after that ends as an owner, or as the only one who has the values.
+ * goes on, and so is what a leader sends to others that stand still; who asked may have ended by then. A change that
+ * leaves a shard's values to this server's copy would take them from those who have them, for nobody. So the leader is
+ * asked first whether it is there, and is given such a change when a quorum has confirmed that it leads. Whoever ends
+ * after that ends as an owner, or as the only one who has the values.
  */
 import { FarkvError } from '../../core/errors.js';
 import type { Command } from '../../core/metadata/commands.js';
@@ -11,7 +12,7 @@ import type { Peers } from './peers.js';
 
 export interface SubmitOptions {
   readonly id: string;
-  readonly driver: Pick<MetadataDriver, 'leads' | 'leader' | 'propose'>;
+  readonly driver: Pick<MetadataDriver, 'leads' | 'leader' | 'propose' | 'confirmLeader'>;
   readonly peers: Pick<Peers, 'idOf' | 'call'>;
   readonly timeoutMs: number;
 }
@@ -19,6 +20,8 @@ export interface SubmitOptions {
 /** Resolves when the leader took it; rejects when it did not, or may not have. */
 export async function submit(options: SubmitOptions, bytes: Uint8Array, command: Command): Promise<void> {
   const { id, driver, peers, timeoutMs } = options;
+  // mutation: metadata/taken-unconfirmed
+  if (driver.leads && takesFromOthers(command)) await driver.confirmLeader();
   const refusal = driver.leads ? driver.propose(bytes) : 'not-leader';
   if (refusal === undefined) return;
   const leader = peers.idOf(driver.leader);

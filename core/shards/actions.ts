@@ -115,10 +115,13 @@ export interface HeldBack {
   readonly times: number;
 }
 
-/** What a server that ends leaves behind: where a copy stays that has all values. */
+/**
+ * What a server that ends leaves behind: where a copy stays that has all values. `with owner`: the shard is another
+ * server's, which waits for the copy here.
+ */
 export interface Left {
   readonly shard: number;
-  readonly values: 'elsewhere' | 'on disk' | 'lost';
+  readonly values: 'elsewhere' | 'on disk' | 'lost' | 'with owner';
 }
 
 /** Has no result. */

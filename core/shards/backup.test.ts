@@ -167,6 +167,7 @@ test('a server that ends asks for the removal of a copy that may go, and of no o
   const spare = inSync();
   spare.shards.leave();
   t.deepEqual(spare.asked(), ['copies-removed']);
+  t.deepEqual([spare.shards.staying, spare.shards.left], [[0], [{ shard: 0, values: 'with owner' }]]);
 });
 
 test('a copy that was late joins again with what it has, for a time', (t) => {

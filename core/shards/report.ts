@@ -72,7 +72,9 @@ function isOnThisDisk(c: Common, { kind, shard, state }: Life): boolean {
 export function leftOf(c: Common, lives: Iterable<Life>, gone: ReadonlySet<string>): Left[] {
   return [...lives]
     .filter((life) => stays(c, life, life.kind === 'held' ? NOBODY : gone) || isOnThisDisk(c, life))
-    .map(({ shard }) => {
+    .map(({ kind, shard }) => {
+      const owner = c.metadata.shards[shard]?.owner;
+      if (kind === 'backup' && owner !== undefined && !gone.has(owner)) return { shard, values: 'with owner' };
       const isElsewhere = copiesOf(c, shard).some(
         (copy) => copy.member !== c.memberId && !gone.has(copy.member) && mayCome(c.metadata, copy),
       );

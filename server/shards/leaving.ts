@@ -20,19 +20,22 @@ export async function whetherStays(peers: Pick<Peers, 'call'>, { id, control }: 
   if (answer?.stays === false) throw new FarkvError('ERR_CLOSED', `${id} is about to end`);
 }
 
-const MEANS: Readonly<Record<Left['values'], string>> = {
-  elsewhere: 'another server has a copy with all values, and goes on with it when it misses this one',
-  'on disk': "no server that stays has a copy in sync: their values are on this server's disk, and wait for it",
-  lost: 'no server that stays has a copy in sync: their values end with this server',
+const UNTAKEN = 'no other server has taken over shards SHARDS';
+const SAID: Readonly<Record<Left['values'], string>> = {
+  elsewhere: `${UNTAKEN}: another server has a copy with all values, and goes on with it when it misses this one`,
+  'on disk': `${UNTAKEN}: no server that stays has a copy in sync: their values are on this server's disk, and wait for it`,
+  lost: `${UNTAKEN}: no server that stays has a copy in sync: their values end with this server`,
+  'with owner':
+    'the owners of shards SHARDS were not told that the copies here end: they wait until they miss this server',
 };
 
-/** Tells operators which shards nobody has taken over, and what that means. */
+/** Tells operators which shards nobody has taken over, which copies are waited for, and what that means. */
 export function reportLeft(left: readonly Left[], log: Pick<Log, 'warn'>): void {
-  for (const values of Object.keys(MEANS) as Left['values'][]) {
+  for (const values of Object.keys(SAID) as Left['values'][]) {
     const shards = left.filter((one) => one.values === values).map(({ shard }) => shard);
     shards.sort((a, b) => a - b);
     if (shards.length > 0)
-      log.warn(`no other server has taken over shards ${shards.join(', ')}: ${MEANS[values]}`, {
+      log.warn(SAID[values].replace('SHARDS', shards.join(', ')), {
         event: 'shards-left',
         shards: shards.join(),
         values,

@@ -130,7 +130,7 @@ void lookup_changes(lookup *l, const lookup_key *k);
 typedef struct lookup_stats {
     /* gets: begun; what failed is neither hit nor miss. Of those in place one whose value did not fit does not count. */
     uint64_t gets, hits, misses;
-    uint64_t reads, read_bytes;  /* READs, counted also where they are this process's own loads */
+    uint64_t reads, read_bytes; /* READs, counted also where they are this process's own loads */
     /* of the READs of buckets those that brought the extent too (fabric.h): each is one in `reads` */
     uint64_t followed;
     uint64_t retries, two_sided, late, torn, foreign;

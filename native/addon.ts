@@ -85,6 +85,8 @@ export interface Addon {
   rdmaAddresses(): RdmaAddress[];
   /** The RDMA devices of this host. Empty where there is none, or no library. */
   rdmaDevices(): RdmaDevice[];
+  /** Of the connections that this process makes over RDMA from now on: 0 to 255, and 0 is the kernel's. */
+  rdmaTrafficClass(octet: number): void;
 }
 
 export const addon = loadAddon() as Addon;

@@ -52,17 +52,15 @@ import { leaseWaitMs, longestLeaseMs, waitForLeases } from './shards/lease-wait.
 import { reportLeft, whetherStays } from './shards/leaving.js';
 import { NO_TROUBLES, ShardDriver } from './shards/driver.js';
 import { probe } from './shards/probe.js';
-import { openDataPlane } from './open-data-plane.js';
+import { openDataPlane, type OpenDataPlaneOptions } from './open-data-plane.js';
 import type { ClusterStatus } from './status.js';
 import { availableTransports } from './transports.js';
 import { othersOf } from './values-elsewhere.js';
 import { isAllFound, isDurable, toldOf, valuesOf, type Values } from './values-log.js';
 import { PACKAGE_VERSION } from './version.js';
 
-export type Native = Pick<
-  Addon,
-  'constants' | 'DataPlane' | 'makeTicket' | 'openTicket' | 'crc32c' | 'bootTimeNs' | 'tryLock' | 'rdmaAddresses'
->;
+export type Native = OpenDataPlaneOptions['native'] &
+  Pick<Addon, 'constants' | 'makeTicket' | 'openTicket' | 'crc32c' | 'bootTimeNs' | 'tryLock'>;
 
 /** Addresses of a server as others may use them. */
 export interface Ports {

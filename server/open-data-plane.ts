@@ -26,7 +26,7 @@ import { logFailure, recover, type Values } from './values-log.js';
 
 export interface OpenDataPlaneOptions {
   readonly settings: ServerSettings;
-  readonly native: Pick<Addon, 'DataPlane' | 'rdmaAddresses'>;
+  readonly native: Pick<Addon, 'DataPlane' | 'rdmaAddresses' | 'rdmaTrafficClass'>;
   readonly state: () => MetadataState;
   readonly transports: readonly Provider[];
   /** Where the sockets of transports for the same host lie. */
@@ -137,6 +137,7 @@ async function start(
   const { settings, native, incarnation, values, log, fatal, failure } = options;
   const state = options.state();
   const { leaseMs, driftPpm, maxClients, clientQuota, polling, hugePages, memoryBytes, scrubMs, slowMs } = settings;
+  if (settings.rdmaTrafficClass !== undefined) native.rdmaTrafficClass(settings.rdmaTrafficClass);
   const plane = new native.DataPlane({
     serverIncarnation: incarnation,
     hashSeed: Buffer.from(state.hashSeed, 'hex'),

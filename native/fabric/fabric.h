@@ -73,6 +73,10 @@ int fab_rdma_addresses(fab_rdma_address *out, int max);
 /* How many RDMA devices connections from here may be routed over; 0: none, or FARKV_RDMA_DEVICE names the one. */
 uint32_t fab_rdma_routes(void);
 
+/* The traffic class (RFC 2474; in its upper six bits the DSCP) of the connections that this process makes over RDMA from
+ * now on; over RoCE what the other end sends has it, too. At first FARKV_RDMA_TRAFFIC_CLASS; 0: the kernel's. */
+void fab_rdma_traffic_class(uint8_t octet);
+
 /* The RDMA devices of this host, each opened for a moment; returns how many. None where there is no library. */
 typedef struct fab_rdma_device {
     char name[64];

@@ -280,6 +280,19 @@ static napi_value rdma_addresses(napi_env env, napi_callback_info info) {
     return list;
 }
 
+static napi_value rdma_traffic_class(napi_env env, napi_callback_info info) {
+    napi_value argument;
+    size_t count = 1;
+    uint32_t octet;
+    if (napi_get_cb_info(env, info, &count, &argument, NULL, NULL) != napi_ok ||
+        napi_get_value_uint32(env, argument, &octet) != napi_ok || octet > UINT8_MAX) {
+        binding_bad_option(env, "a traffic class is a number from 0 to %d", UINT8_MAX);
+        return NULL;
+    }
+    fab_rdma_traffic_class((uint8_t)octet);
+    return NULL;
+}
+
 static napi_value rdma_devices(napi_env env, napi_callback_info info) {
     (void)info;
     fab_rdma_device found[FAB_RDMA_DEVICES_MAX];
@@ -359,5 +372,6 @@ bool binding_init_common(napi_env env, napi_value exports) {
            binding_set_function(env, exports, "notify", notify, NULL) &&
            binding_set_function(env, exports, "providerMissing", provider_missing, NULL) &&
            binding_set_function(env, exports, "rdmaAddresses", rdma_addresses, NULL) &&
-           binding_set_function(env, exports, "rdmaDevices", rdma_devices, NULL);
+           binding_set_function(env, exports, "rdmaDevices", rdma_devices, NULL) &&
+           binding_set_function(env, exports, "rdmaTrafficClass", rdma_traffic_class, NULL);
 }

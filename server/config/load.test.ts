@@ -152,7 +152,10 @@ test('beyond loopback a server needs a token or --insecure; TLS alone lets anybo
   t.throws(() => load({ 'http-listen': '0.0.0.0:7480' }), refused(/0\.0\.0\.0:7480 can be reached/));
   t.throws(() => load({ listen: '[::]:7400' }), refused(/can be reached/));
   t.throws(() => load({ listen: '0.0.0.0:7400', 'tls-cert': cert, 'tls-key': key }), refused(/lets anybody in/));
-  t.throws(() => load({ listen: '0.0.0.0:7400', 'operator-token': 'x' }), refused(/none of the tokens is one of clients/));
+  t.throws(
+    () => load({ listen: '0.0.0.0:7400', 'operator-token': 'x' }),
+    refused(/none of the tokens is one of clients/),
+  );
   t.notThrows(() => load({ listen: '127.0.0.1:7400', 'fabric-listen': '10.0.0.1:0', transport: 'shm' }));
   t.notThrows(() => load({ listen: '0.0.0.0:7400', insecure: true }));
   t.notThrows(() => load({ listen: '0.0.0.0:7400' }, { FARKV_TOKEN: 'x' }));
@@ -318,5 +321,9 @@ test('a variable that is nearly one of ours is refused, and one of somebody else
 
 test('a named RDMA device without one that can be used is no device that is not used', (t) => {
   t.throws(() => load({ 'rdma-device': 'mlx5_0' }), refused(/--rdma-device: there is no RDMA device .* farkv doctor/));
+  t.throws(
+    () => load({ 'rdma-traffic-class': '256' }),
+    refused(/--rdma-traffic-class: must be from 0 to 255, not 256/),
+  );
   t.notThrows(() => loadSettings({ 'rdma-device': 'mlx5_0' }, { env: {}, dashes: true, hasVerbs: true }));
 });

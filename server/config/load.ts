@@ -263,6 +263,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     throw configError(`${where('sync')}: a witness keeps no values, so it answers no changes: leave it out`);
   const joinToken = read('join-token-file');
   const rdmaDevice = read('rdma-device');
+  const rdmaTrafficClass = read('rdma-traffic-class');
   if (rdmaDevice !== undefined && auto && !isWitness && !transports.some(needsDevice))
     throw configError(
       `${where('rdma-device')}: there is no RDMA device that this build can use, so ${rdmaDevice} would not be; farkv doctor says why`,
@@ -289,6 +290,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     tenants,
     ...(dataDir === undefined ? {} : { dataDir }),
     ...(rdmaDevice === undefined ? {} : { rdmaDevice }),
+    ...(rdmaTrafficClass === undefined ? {} : { rdmaTrafficClass }),
     access,
     ...(tls === undefined ? {} : { tls }),
     ...FIXED,

@@ -21,6 +21,7 @@ const EVERY: Required<ServerOptions> = {
   fabricListen: '127.0.0.1:8400',
   httpListen: ['127.0.0.1:7600', '[::1]:7600'],
   rdmaDevice: 'mlx5_0',
+  rdmaTrafficClass: 106,
   advertise: 'db1.example.net',
   transport: ['shm', 'tcp'],
   strict: true,

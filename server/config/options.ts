@@ -180,6 +180,13 @@ export const SERVER_OPTIONS = {
     describe:
       'RDMA device of the verbs transport, as farkv doctor lists it (mlx5_0, rxe0). Default: the one that a --fabric-listen address leads to, else the first; its address is listened on',
   }),
+  'rdma-traffic-class': option({
+    group: 'Addresses',
+    kind: 'text',
+    parse: within(0, 255, integer),
+    describe:
+      'Traffic class of the connections that this server makes over RDMA, 0 to 255: four times the DSCP, and two bits for ECN. Clients have FARKV_RDMA_TRAFFIC_CLASS; over RoCE both ends send with that of the one that connects. Default, and 0: what the system has (default_roce_tos)',
+  }),
   advertise: option({
     group: 'Addresses',
     kind: 'list',

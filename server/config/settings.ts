@@ -82,6 +82,8 @@ export interface ServerSettings extends FixedSettings {
   readonly httpListen: readonly HostPort[];
   /** The device of verbs; undefined: by address. */
   readonly rdmaDevice?: string;
+  /** Of connections that verbs makes to other servers; undefined: the system's. */
+  readonly rdmaTrafficClass?: number;
   /** All voters of the metadata group, this one among them, sorted by id. */
   readonly peers: readonly Peer[];
   /** Servers of the cluster that this one is to come to; empty: it is one of the first. */

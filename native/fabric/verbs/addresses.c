@@ -9,6 +9,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,19 @@ int fab_rdma_addresses(fab_rdma_address *out, int max) {
     return n;
 }
 
+static atomic_int traffic_class = -1; /* not set */
+
+void fab_rdma_traffic_class(uint8_t octet) { atomic_store(&traffic_class, octet); }
+
+int verbs_traffic_class(void) {
+    int octet = atomic_load(&traffic_class);
+    const char *given = secure_getenv("FARKV_RDMA_TRAFFIC_CLASS");
+    if (octet >= 0 || !given || !*given) return octet < 0 ? 0 : octet;
+    char *end;
+    unsigned long n = strtoul(given, &end, 10);
+    return given[0] >= '0' && given[0] <= '9' && !*end && n <= UINT8_MAX ? (int)n : -1;
+}
+
 uint32_t fab_rdma_routes(void) {
     fab_rdma_address found[FAB_RDMA_ADDRESSES_MAX];
     int all = secure_getenv("FARKV_RDMA_DEVICE") ? 0 : fab_rdma_addresses(found, FAB_RDMA_ADDRESSES_MAX);
@@ -89,4 +103,5 @@ int fab_rdma_addresses(fab_rdma_address *out, int max) {
     return 0;
 }
 uint32_t fab_rdma_routes(void) { return 0; }
+void fab_rdma_traffic_class(uint8_t octet) { (void)octet; }
 #endif

@@ -173,8 +173,13 @@ int verbs_connect(fab_cq *queue, const char *address, const fab_identity *who, c
     const verbs_lib *v = cq->d->v;
     struct sockaddr_storage to, from;
     bool by_device = cq->d->source_device[0] != 0;
+    int octet = verbs_traffic_class();
     verbs_cq_let_go(cq);
     int e = parse(address, &to);
+    if (e == 0 && octet < 0) {
+        e = -EINVAL;
+        fab_log(&cq->d->head.options, FAB_LOG_ERROR, "verbs: FARKV_RDMA_TRAFFIC_CLASS must be from 0 to 255");
+    }
     if (e == 0 && by_device) e = verbs_source_of(cq->d->source_device, to.ss_family, &from);
     if (e) return e;
     verbs_conn *c;
@@ -184,7 +189,10 @@ int verbs_connect(fab_cq *queue, const char *address, const fab_identity *who, c
     int ms = (int)cq->d->head.options.handshake_ms;
     c->state = VERBS_RESOLVING;
     c->deadline_ns = fkv_now_ns() + (uint64_t)ms * 1000000u;
+    uint8_t class = (uint8_t)octet;
     if (v->rdma_create_id(cq->d->events, &c->id, c->context, RDMA_PS_TCP))
+        e = -errno;
+    else if (class && v->rdma_set_option(c->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &class, sizeof class))
         e = -errno;
     else if (v->rdma_resolve_addr(c->id, by_device ? (struct sockaddr *)&from : NULL, (struct sockaddr *)&to, ms))
         e = -errno;

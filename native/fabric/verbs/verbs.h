@@ -307,6 +307,7 @@ void verbs_dereg(fab_mr *m);
 void verbs_not_for_children(void *memory, size_t bytes, bool mine);
 
 /* addresses.c */
+int verbs_traffic_class(void); /* of connections that are made now; 0: the kernel's; -1: what was given is none */
 /* -ENODEV: no address of the family leads to it */
 int verbs_source_of(const char *device, int family, struct sockaddr_storage *out);
 

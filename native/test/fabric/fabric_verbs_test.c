@@ -203,6 +203,30 @@ TEST(a_peer_that_found_no_buffer_tries_again_soon) {
     pair_close(&p);
 }
 
+/* iWARP has no class of its own: there it is for the kernel to say what becomes of it. */
+TEST(both_ends_have_the_traffic_class_of_the_one_that_connects) {
+    static pair p;
+    void *library = dlopen("libibverbs.so.1", RTLD_NOW);
+    CHECK(library != NULL);
+    int (*query)(struct ibv_qp *, struct ibv_qp_attr *, int, struct ibv_qp_init_attr *);
+    *(void **)&query = dlsym(library, "ibv_query_qp");
+    for (uint8_t octet = 106; octet > 0; octet = octet == 106 ? 8 : 0) {
+        fab_rdma_traffic_class(octet);
+        pair_open(&p, &verbs, NULL, 1);
+        for (int i = 0; i < 2; i++) {
+            const verbs_conn *c = (const verbs_conn *)(i ? p.client_conn : p.owner_conn);
+            struct ibv_qp_attr attr;
+            struct ibv_qp_init_attr ignored;
+            if (c->id->verbs->device->transport_type != IBV_TRANSPORT_IB) continue;
+            CHECK_EQ(query(c->qp, &attr, IBV_QP_AV, &ignored), 0);
+            CHECK_EQ((int)attr.ah_attr.grh.traffic_class, (int)octet);
+        }
+        pair_close(&p);
+    }
+    fab_rdma_traffic_class(0);
+    dlclose(library);
+}
+
 /* A work request of which the device never says anything, as soft-RoCE's with endless retries: put into the send queue
  * by hand, for no device here loses one to order. It is behind a message that is told of by nobody. */
 TEST(what_the_device_never_completes_ends_in_time) {
@@ -240,6 +264,7 @@ int main(int argc, char **argv) {
     fabric_conformance(&verbs);
     RUN(an_owner_posts_nothing_before_it_may);
     RUN(a_peer_that_found_no_buffer_tries_again_soon);
+    RUN(both_ends_have_the_traffic_class_of_the_one_that_connects);
     RUN(what_the_device_never_completes_ends_in_time);
     RUN(a_client_lets_a_lost_device_go_and_binds_anew);
     RUN(an_owner_whose_device_is_lost_says_once_that_nobody_comes);

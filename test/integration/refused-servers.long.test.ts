@@ -1,9 +1,9 @@
 /** Servers that do not start, or that a cluster refuses, each with what is wrong. */
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { Cluster, farkv, freePorts, ServerProcess } from '../support/cluster.js';
+import { Cluster, farkv, freePorts, listens, ServerProcess } from '../support/cluster.js';
 import { statusWhen, whole } from '../support/status.js';
 import { tlsFile } from '../support/tls-files.js';
 
@@ -52,6 +52,32 @@ test.serial('a data port in use is refused as well', async (t) => {
   t.is(code, 1);
   t.regex(stderr, new RegExp(`127.0.0.1:${address.port}.*in use.*--fabric-listen`));
 });
+
+/** A control port whose data port for this worker is held until the test ends; those of the workers before are free. */
+async function portBefore(t: ExecutionContext, worker: number): Promise<{ control: number; held: number }> {
+  for (;;) {
+    const [control = 0] = await freePorts(1);
+    const ports = Array.from({ length: worker + 1 }, (_, i) => control + 1000 + i);
+    const holders = await Promise.all(ports.map(listens));
+    const isMine = holders.every((holder) => holder !== undefined);
+    const holder = isMine ? holders.pop() : undefined;
+    for (const one of holders) one?.close();
+    if (holder === undefined) continue; // Somebody listens there.
+    t.teardown(() => holder.close());
+    return { control, held: control + 1000 + worker };
+  }
+}
+
+for (const worker of [0, 1])
+  test.serial(`so is the default one of worker ${worker}, by the option and the port`, async (t) => {
+    const { control, held } = await portBefore(t, worker);
+    const listen = ['--listen', `127.0.0.1:${control}`, '--peer-listen', '127.0.0.1:0', '--transport', 'tcp'];
+    const workers = ['--data-plane-threads', '2', '--memory', '32mb'];
+    const { code, stdout, stderr } = await farkv(['server', ...listen, ...workers]);
+    t.is(code, 1);
+    t.is(stdout, '');
+    t.regex(stderr, new RegExp(`data: .*127\\.0\\.0\\.1:${held}\\b.*in use.*other ports with --fabric-listen`));
+  });
 
 test.serial('beyond loopback a server starts with a token or when it is told that it may', async (t) => {
   const refused = await farkv(['server', '--listen', '0.0.0.0:0']);

@@ -68,7 +68,8 @@ const RANGES = 60;
 let range: Promise<number> | undefined;
 let taken = 0;
 
-async function listens(port: number): Promise<Server | undefined> {
+/** A listener at this port of loopback; undefined: there is one already. */
+export async function listens(port: number): Promise<Server | undefined> {
   const server = createServer();
   return await new Promise((resolve) => {
     server.once('error', () => resolve(undefined));

@@ -1,7 +1,7 @@
 /** How programs get at the package: require, import, jest, TypeScript's ways of finding types, bundlers. */
 import test, { type ExecutionContext } from 'ava';
 import { build } from 'esbuild';
-import { renameSync } from 'node:fs';
+import { renameSync, rmSync } from 'node:fs';
 import { runInThisContext } from 'node:vm';
 import webpack from 'webpack';
 import { BUNDLED, LEFT_OUT } from '../../native/runtime.js';
@@ -204,3 +204,32 @@ test('webpack: a bundle with farkv in it names the line to add, and runs with th
   await bundle(optionsOf(LEFT_OUT.webpack));
   succeeds(t, project.node('out/bundle.cjs'), 'value\n');
 });
+
+for (const format of ['cjs', 'es'] as const) {
+  test(`Rollup, ${format}: a bundle with farkv in it names the line to add, and runs with that line`, (t) => {
+    const project = new Project(t, ['@rollup/plugin-commonjs', '@rollup/plugin-node-resolve']);
+    project.write('app.mjs', `${IMPORTS} async function main() { ${USE} console.log(value); } void main();`);
+    const end = format === 'cjs' ? 'cjs' : 'mjs';
+    const bundle = (...lines: readonly string[]): Ran => {
+      project.write(
+        'rollup.config.mjs',
+        `import commonjs from '@rollup/plugin-commonjs';
+         import { nodeResolve } from '@rollup/plugin-node-resolve';
+         export default {
+           input: 'app.mjs',
+           output: { dir: 'out', format: '${format}', entryFileNames: '[name].${end}', chunkFileNames: '[name].${end}' },
+           plugins: [nodeResolve({ preferBuiltins: true }), commonjs()],
+           ${lines.join()}
+         };`,
+      );
+      rmSync(project.path('out'), { recursive: true, force: true });
+      const { code, stderr } = project.tool('rollup/dist/bin/rollup', '--config', '--silent');
+      t.is(code, 0, stderr);
+      return project.node(`out/app.${end}`);
+    };
+    const { code, stderr } = bundle();
+    t.is(code, 1);
+    t.true(stderr.includes(BUNDLED), stderr);
+    succeeds(t, bundle(LEFT_OUT['Rollup, Vite']), 'value\n');
+  });
+}

@@ -54,7 +54,7 @@ say 'a server ran without root and shell, was healthy, and ended with 0 at SIGTE
 
 # With secrets, as docs/install.md has it for docker.
 rm -rf "$root"/var/lib/farkv/*
-install -d -o 7400 -g 7400 -m 700 "$root/secrets"
+install -d -o "${user%:*}" -g "${user#*:}" -m 700 "$root/secrets"
 run "${entry[@]}" secrets init /secrets --server s1 > /dev/null || fail 'secrets init'
 start FARKV_SECRETS=/secrets FARKV_ID=s1 FARKV_ADVERTISE=127.0.0.1
 env -i "${variables[@]}" FARKV_SECRETS=/secrets /usr/sbin/chroot --userspec="$user" "$root" "${health[@]}" > /dev/null || fail 'the health check with secrets'
@@ -78,15 +78,35 @@ mv "$root" "$top/context/root-of-image"
 sed -n '/^FROM scratch/,$p' $dockerfile | sed '/^COPY/s/--from=build //; /^COPY/s# /\(root-of-image\|data\) # \1 #' > "$top/context/Dockerfile"
 build=(env "TMPDIR=$top" buildah --storage-driver vfs --root "$top/containers" --runroot "$top/runroot")
 "${build[@]}" bud --isolation chroot --format docker -t farkv "$top/context" > "$top/build.log" 2>&1 || { cat "$top/build.log"; fail 'buildah bud'; }
+# What a container runtime reads of it: who runs in it, and how its health is asked for.
+"${build[@]}" inspect --type image farkv > "$top/image.json"
+config() { node -p "const { config } = JSON.parse(fs.readFileSync('$top/image.json', 'utf8')).Docker; $1"; }
+image_user=$(config config.User)
+[[ $image_user =~ ^[1-9][0-9]*:[1-9][0-9]*$ ]] || fail "the image's user is '$image_user', by which nobody can tell that it is not root"
+mapfile -t image_health < <(config 'config.Healthcheck.Test.join("\n")')
+[ "${image_health[0]}" = CMD ] || fail "the image's health check is ${image_health[*]}"
 container=$("${build[@]}" from farkv)
-"${build[@]}" run --isolation chroot --env FARKV_INSECURE=true --env "FARKV_LISTEN=127.0.0.1:$port" --env "FARKV_HTTP_LISTEN=127.0.0.1:$((port + 100))" \
-  "$container" /usr/bin/farkv server > "$top/image.log" 2>&1 & server=$!
+in_image() {
+  "${build[@]}" run --isolation chroot --env FARKV_INSECURE=true --env "FARKV_LISTEN=127.0.0.1:$port" --env "FARKV_HTTP_LISTEN=127.0.0.1:$((port + 100))" "$container" "$@"
+}
+healthy() { in_image "${image_health[@]:1}" > "$top/health" 2>&1; }
+! healthy || fail 'the image is healthy before its server runs'
+in_image /usr/bin/farkv server > "$top/image.log" 2>&1 & runner=$!
 until grep -qs ' is ready: ' "$top/image.log"; do
-  kill -0 $server 2> /dev/null || { cat "$top/image.log"; fail 'a server of the image has ended'; }
+  kill -0 $runner 2> /dev/null || { cat "$top/image.log"; fail 'a server of the image has ended'; }
   sleep 0.2
 done
-in_image() { "${build[@]}" run --isolation chroot --env "FARKV_HTTP_LISTEN=127.0.0.1:$((port + 100))" "$container" /usr/bin/farkv "$@"; }
-in_image ready --live > /dev/null || fail 'the health check of the image'
-in_image put --connect "127.0.0.1:$port" greeting image > /dev/null || fail 'put in the image'
-[ "$(in_image get --connect "127.0.0.1:$port" greeting)" = image ] || fail 'get in the image'
-say "$("${build[@]}" --version): the image was built, and a server of it ran as $("${build[@]}" inspect --format '{{.Docker.Config.User}}' --type image farkv)"
+# The server itself: buildah's processes are of root.
+server=$(pgrep -f '/usr/lib/farkv/.* server$')
+[ "$(stat -c %u:%g "/proc/$server")" = "$image_user" ] || fail "the server runs as $(stat -c %u:%g "/proc/$server"), the image says $image_user"
+healthy || { cat "$top/health"; fail 'the health check of the image, of a server that serves'; }
+in_image /usr/bin/farkv put --connect "127.0.0.1:$port" greeting image > /dev/null || fail 'put in the image'
+[ "$(in_image /usr/bin/farkv get --connect "127.0.0.1:$port" greeting)" = image ] || fail 'get in the image'
+kill -STOP "$server"
+! healthy || fail 'the image is healthy though its server stands still'
+kill -CONT "$server"
+healthy || { cat "$top/health"; fail 'the health check of the image, of a server that goes on'; }
+kill "$server"
+wait $runner || { cat "$top/image.log"; fail "the server of the image ended with $?"; }
+! healthy || fail 'the image is healthy though its server has ended'
+say "$("${build[@]}" --version): the image was built; its server ran as $image_user, and '${image_health[*]:1}' told whether it served"

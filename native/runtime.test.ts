@@ -37,6 +37,29 @@ for (const load of [
   });
 }
 
+test('under Bun and Deno the command says so in one line, and an error has no stack to speak of', (t) => {
+  for (const [before, name, lines] of [
+    [BUN, 'Bun 1.3.0', 0],
+    [DENO, 'Deno 2.5.0', 1],
+  ] as const) {
+    const line = `farkv runs on Node.js 20.19, 22.12 or later, and this is ${name}: run this program with node`;
+    const pretend = ['--import', `data:text/javascript,${encodeURIComponent(before)}`];
+    const run = (...words: readonly string[]) => {
+      const { status, stdout, stderr } = spawnSync(process.execPath, [...pretend, ...words], {
+        cwd: ROOT,
+        encoding: 'utf8',
+      });
+      return { status, stdout, stderr };
+    };
+    for (const words of [['--version'], ['--help'], ['server'], ['get', 'key']])
+      t.deepEqual(run('dist/server/cli/main.js', ...words), { status: 1, stdout: '', stderr: `farkv: ${line}\n` });
+    const uncaught = run('--input-type=module', '-e', "import 'farkv'");
+    t.is(uncaught.status, 1);
+    t.true(uncaught.stderr.includes(line));
+    t.is(uncaught.stderr.match(/^ +at /gm)?.length ?? 0, lines, uncaught.stderr);
+  }
+});
+
 test('a module is in farkv, in a bundle of another package, or in one of none', (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'farkv-bundle-'));
   t.teardown(() => rmSync(directory, { recursive: true }));

@@ -15,6 +15,23 @@ function otherRuntime(): string | undefined {
   return Deno === undefined ? undefined : `Deno ${Deno.version?.deno ?? ''}`.trimEnd();
 }
 
+/**
+ * Runtimes show a stack with lines of code, among which the text that says what to do is lost. So there is none, but for
+ * one place under Deno: its import() takes an error without any for a module that is not there, and gives it that code.
+ */
+function notUnder(other: string): FarkvError {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = other.startsWith('Deno') ? 1 : 0;
+  try {
+    return new FarkvError(
+      'ERR_ADDON',
+      `farkv runs on Node.js 20.19, 22.12 or later, and this is ${other}: run this program with node`,
+    );
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
 /** What leaves farkv, with all of its entries, out of a bundle. */
 export const LEFT_OUT = {
   esbuild: "external: ['farkv']",
@@ -75,11 +92,7 @@ function rootOf(url: string | undefined): string | undefined {
  */
 export function packageRoot(url: string | undefined): string {
   const other = otherRuntime();
-  if (other !== undefined)
-    throw new FarkvError(
-      'ERR_ADDON',
-      `farkv runs on Node.js 20.19, 22.12 or later, and this is ${other}: run this program with node`,
-    );
+  if (other !== undefined) throw notUnder(other);
   if (url !== undefined && !mayRead(dirname(fileURLToPath(url)))) throw new FarkvError('ERR_ADDON', PERMISSIONS);
   const root = rootOf(url);
   if (root === undefined) throw new FarkvError('ERR_ADDON', BUNDLED);

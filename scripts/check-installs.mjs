@@ -40,7 +40,8 @@ function run(directory, env, command, ...args) {
     maxBuffer: 64 << 20,
     env: { ...process.env, ...env },
   });
-  return { code: ran.status, output: `${ran.error?.message ?? ''}${ran.stdout}${ran.stderr}` };
+  const { status: code, stdout, stderr } = ran;
+  return { code, stdout, stderr, output: `${ran.error?.message ?? ''}${stdout}${stderr}` };
 }
 
 function must(directory, env, command, ...args) {
@@ -150,12 +151,42 @@ for (const [major, version] of Object.entries(NODES)) {
   process.stdout.write(`Node.js ${version}: ${printed}`);
 }
 
-for (const [name, ...command] of [
-  ['Bun', tool('bun/bin/bun')],
-  ['Deno', tool('deno/deno'), 'run', '--allow-all'],
-]) {
-  const { code, output } = run(installed, { DENO_NO_UPDATE_CHECK: '1' }, ...command, 'use.mjs');
-  if (code !== 1 || !new RegExp(`this is ${name} [\\d.]+: run this program with node`).test(output))
-    fail(`${name} ended with ${code}:\n${output}`);
-  process.stdout.write(`${name}: refused with one sentence\n`);
+/** What they show of an error that nobody catches: its text; under Deno also the one place where it was made. */
+const RUNTIMES = {
+  Bun: {
+    command: [tool('bun/bin/bun')],
+    uncaught: (text, version) => [
+      `FarkvError: ${text}`,
+      ' code: "ERR_ADDON"',
+      `Bun v${version} (Linux ${arch === 'arm64' ? 'arm64' : 'x64'})`,
+    ],
+  },
+  Deno: {
+    command: [tool('deno/deno'), 'run', '--allow-all'],
+    uncaught: (text) => [`error: Uncaught (in promise) FarkvError: ${text}`, '    at ...'],
+  },
+};
+const main = 'node_modules/farkv/dist/server/cli/main.js';
+writeFileSync(
+  join(installed, 'catch.mjs'),
+  "await import('farkv').catch(({ code, message }) => { console.error(`${code} ${message}`); process.exitCode = 3; });",
+);
+for (const [name, { command, uncaught }] of Object.entries(RUNTIMES)) {
+  const version = TOOLS[name.toLowerCase()].split('@').at(-1);
+  const text = `farkv runs on Node.js 20.19, 22.12 or later, and this is ${name} ${version}: run this program with node`;
+  for (const [words, wanted, lines] of [
+    [['use.mjs'], 1, uncaught(text, version)],
+    [['catch.mjs'], 3, [`ERR_ADDON ${text}`]],
+    [[main, '--version'], 1, [`farkv: ${text}`]],
+    [[main, 'server'], 1, [`farkv: ${text}`]],
+  ]) {
+    const { code, stdout, stderr } = run(installed, { DENO_NO_UPDATE_CHECK: '1', NO_COLOR: '1' }, ...command, ...words);
+    const said = stderr
+      .replace(/\n *return new FarkvError.*\n *\^\n *at notUnder .*/, '\n    at ...')
+      .split('\n')
+      .filter((line) => line !== '');
+    if (code !== wanted || stdout !== '' || JSON.stringify(said) !== JSON.stringify(lines))
+      fail(`${name}, ${words.join(' ')}: ended with ${code}:\n${stdout}${stderr}`);
+  }
+  process.stdout.write(`${name} ${version}: refused with one sentence, farkv too\n`);
 }

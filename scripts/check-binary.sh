@@ -28,6 +28,22 @@ mount_own
 install -m 755 "$file" "$root/usr/local/bin/farkv"
 ! chroot "$root" sh -c 'command -v node nodejs' || fail 'Node.js is there'
 run=(chroot --userspec=nobody:nogroup "$root" env -i PATH=/usr/local/bin:/usr/bin:/bin)
+# ready LOG PID TEXT: waits until this server is ready.
+ready() {
+  until grep -q ' is ready: ' "$1"; do
+    kill -0 "$2" 2> /dev/null || { cat "$1"; fail "$3 has ended"; }
+    sleep 0.2
+  done
+}
+# puts_and_gets ADDRESS TEXT COMMAND...: by each transport, as this command runs farkv there.
+puts_and_gets() {
+  local at=$1 what=$2 transport
+  shift 2
+  for transport in shm tcp; do
+    "$@" put --connect "$at" --transport $transport greeting "$what, by $transport" > /dev/null || fail "$what: put by $transport"
+    [ "$("$@" get --connect "$at" --transport $transport greeting)" = "$what, by $transport" ] || fail "$what: get by $transport"
+  done
+}
 quiet() { [ ! -s "$top/err" ] || { cat "$top/err"; fail "$1 wrote to standard error"; }; }
 
 say "$(du -h "$root/usr/local/bin/farkv" | cut -f1), farkv $("${run[@]}" farkv --version 2> "$top/err")"
@@ -48,15 +64,9 @@ port=$((20000 + RANDOM % 9000))
 # Not by a shell of its own: the signal is for the server.
 # What NODE_OPTIONS asks for, which Node.js itself would end with, runs in none of the server's threads.
 "${run[@]}" NODE_OPTIONS=--require=/none.js farkv server --listen "127.0.0.1:$port" --http-listen "127.0.0.1:$((port + 100))" --memory 64mb > "$top/log" 2>&1 & server=$!
-until grep -q ' is ready: ' "$top/log"; do
-  kill -0 $server 2> /dev/null || { cat "$top/log"; fail 'the server has ended'; }
-  sleep 0.2
-done
+ready "$top/log" $server 'the server'
 connect=(--connect "127.0.0.1:$port")
-for transport in shm tcp; do
-  "${run[@]}" farkv put "${connect[@]}" --transport $transport greeting "by $transport" > /dev/null
-  [ "$("${run[@]}" farkv get "${connect[@]}" --transport $transport greeting)" = "by $transport" ] || fail "put and get by $transport"
-done
+puts_and_gets "127.0.0.1:$port" 'as nobody' "${run[@]}" farkv
 "${run[@]}" farkv ready "127.0.0.1:$((port + 100))" > /dev/null || fail ready
 "${run[@]}" farkv status "${connect[@]}" > /dev/null || fail status
 "${run[@]}" farkv bench run farkv "${connect[@]}" -P workloadc -p recordcount=100 -p operationcount=100 --threads 2 --no-harness > "$top/bench" 2>&1 \
@@ -69,26 +79,25 @@ say 'a server ran as nobody, without Node.js and HOME; put, get, status, bench, 
 starts=()
 for one in 1 2 3 4 5 6 7 8 9 10; do "${run[@]}" farkv get "${connect[@]}" greeting > "$top/start-$one" 2>&1 & starts+=($!); done
 for one in "${starts[@]}"; do wait "$one" || fail 'one of ten at once'; done
-[ "$(cat "$top"/start-* | sort -u)" = 'by tcp' ] || { cat "$top"/start-*; fail 'ten at once'; }
+[ "$(cat "$top"/start-* | sort -u)" = 'as nobody, by tcp' ] || { cat "$top"/start-*; fail 'ten at once'; }
 say 'ten started at once'
 
 mount --rbind "$root" "$root"
 mount -o remount,bind,ro "$root"
-[ "$("${run[@]}" farkv get "${connect[@]}" greeting)" = 'by tcp' ] || fail 'a root that cannot be written to'
+! "${run[@]}" sh -c '> /tmp/file' 2> /dev/null || fail 'the root can be written to'
+puts_and_gets "127.0.0.1:$port" 'in a root that cannot be written to' "${run[@]}" farkv
 mount -o remount,ro "$root/dev/shm"
 "${run[@]}" farkv get "${connect[@]}" greeting 2> "$top/err" > /dev/null && fail 'an addon was loaded where nothing can be written to'
 grep -q '/tmp: .*EROFS.*/dev/shm: .*EROFS.*TMPDIR' "$top/err" || { cat "$top/err"; fail 'what it says where nothing can be written to'; }
 mount -t tmpfs -o mode=1777 tmpfs "$root/mnt"
 "${run[@]}" TMPDIR=/mnt farkv server --listen "127.0.0.1:$((port + 1))" --memory 64mb > "$top/log-2" 2>&1 & other=$!
-until grep -q ' is ready: ' "$top/log-2"; do
-  kill -0 $other 2> /dev/null || { cat "$top/log-2"; fail 'a server where only TMPDIR can be written to has ended'; }
-  sleep 0.2
-done
+ready "$top/log-2" $other 'a server where only TMPDIR can be written to'
+puts_and_gets "127.0.0.1:$((port + 1))" 'where only TMPDIR can be written to' "${run[@]}" TMPDIR=/mnt farkv
 kill $other
 wait $other || { cat "$top/log-2"; fail "the server with a TMPDIR ended with $?"; }
 umount "$root/mnt"
 umount --recursive "$root"
-say 'a root that cannot be written to does for commands, with /dev/shm or a TMPDIR; for a server with a TMPDIR'
+say 'a root that cannot be written to does for put and get, with /dev/shm or a TMPDIR; for a server with a TMPDIR'
 
 kill $server
 wait $server || { cat "$top/log"; fail "the server ended with $?"; }
@@ -106,7 +115,12 @@ mount -t tmpfs -o noexec,mode=1777 tmpfs "$root/tmp"
 "${run[@]}" farkv doctor > "$top/doctor" 2> "$top/err" || true
 quiet 'doctor where /tmp has noexec'
 grep -q '^libraries' "$top/doctor" || fail 'doctor where /tmp has noexec'
-say 'a folder with noexec is refused, with what to do, where it was named, and else another one is taken'
+"${run[@]}" farkv server --listen "127.0.0.1:$port" --memory 64mb > "$top/log" 2>&1 & server=$!
+ready "$top/log" $server 'a server where /tmp has noexec'
+puts_and_gets "127.0.0.1:$port" 'where /tmp has noexec' "${run[@]}" farkv
+kill $server
+wait $server || { cat "$top/log"; fail "the server where /tmp has noexec ended with $?"; }
+say 'a folder with noexec is refused, with what to do, where it was named; else another one is taken: by a server, put, get and doctor'
 umount "$root/tmp"
 
 # As in a container of nothing: the file, the libraries that it is linked with, and no more.
@@ -118,12 +132,8 @@ for library in $(ldd "$file" build/Release/farkv.node | grep -o '/lib[^ ]*' | so
 mount -t proc proc "$bare/proc"
 alone=(env -i /usr/sbin/chroot --userspec=65534:65534 "$bare" /usr/bin/farkv)
 "${alone[@]}" server --listen "127.0.0.1:$port" --memory 64mb > "$top/log" 2>&1 & server=$!
-until grep -q ' is ready: ' "$top/log"; do
-  kill -0 $server 2> /dev/null || { cat "$top/log"; fail 'the server beside nothing has ended'; }
-  sleep 0.2
-done
-"${alone[@]}" put "${connect[@]}" greeting 'beside nothing' > /dev/null || fail 'put beside nothing'
-[ "$("${alone[@]}" get "${connect[@]}" greeting)" = 'beside nothing' ] || fail 'get beside nothing'
+ready "$top/log" $server 'the server beside nothing'
+puts_and_gets "127.0.0.1:$port" 'beside nothing' "${alone[@]}"
 kill $server
 wait $server || { cat "$top/log"; fail "the server beside nothing ended with $?"; }
 umount "$bare/proc"
@@ -140,10 +150,7 @@ old_enough "$top/farkv-linux-arm64"
 arm64=(env -i PATH=/usr/bin:/bin "TMPDIR=$top" qemu-aarch64 -L /usr/aarch64-linux-gnu "$top/farkv-linux-arm64")
 [ "$("${arm64[@]}" --version)" = "$("${run[@]}" farkv --version)" ] || fail 'arm64: --version'
 "${arm64[@]}" server --listen "127.0.0.1:$port" --memory 64mb --transport tcp > "$top/log" 2>&1 & server=$!
-until grep -q ' is ready: ' "$top/log"; do
-  kill -0 $server 2> /dev/null || { cat "$top/log"; fail 'arm64: the server has ended'; }
-  sleep 0.2
-done
+ready "$top/log" $server 'arm64: the server'
 "${run[@]}" farkv put "${connect[@]}" greeting 'to arm64' > /dev/null || fail 'arm64: put by x64'
 [ "$("${arm64[@]}" get "${connect[@]}" greeting)" = 'to arm64' ] || fail 'arm64: get'
 "${arm64[@]}" status "${connect[@]}" > /dev/null || fail 'arm64: status'

@@ -55,7 +55,7 @@ test('what probes need is answered without a question to the data plane, and to 
     parts: () => ({ lease: { held: true }, values: undefined, regions: { serving: [] }, dataPlane: undefined }),
     own: () => Promise.reject(new Error('the data plane is asked')),
   } as unknown as CallContext;
-  t.like(await answerCall(context, 'monitor', OWN_READINESS, {}), { role: 'learner', leaseHeld: true, waiting: [] });
+  t.like(await answerCall(context, 'monitor', OWN_READINESS, {}), { role: 'starting', leaseHeld: true, waiting: [] });
   for (const access of ['joiner', 'operator', 'peer'] as const)
     await t.throwsAsync(answerCall(context, access, OWN_READINESS, {}), undefined, access);
 });

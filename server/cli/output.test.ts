@@ -2,8 +2,8 @@ import test from 'ava';
 import { readdirSync, readFileSync } from 'node:fs';
 import { inRepository } from '../../bench/repository.js';
 
-/** `top` alone draws on a terminal, with text that is visible already. */
-const WRITERS = ['commands/top.ts', 'output.ts'];
+/** `top` draws on a terminal, with text that is visible already; where nothing can be loaded `main` says why. */
+const WRITERS = ['commands/top.ts', 'main.ts', 'output.ts'];
 
 test('commands print by one way, which shows what a terminal would obey', (t) => {
   const files = readdirSync(inRepository('server/cli'), { recursive: true })

@@ -140,7 +140,10 @@ export class Events {
   }
 
   #show(now: Look): void {
-    const { shards, ...figures } = viewOf(now, this.#last);
+    const { lookMs = LOOK_MS } = this.#options;
+    // Of a moment ago, where a page has come just after a look: rates over so short a time are chance.
+    const isEarly = this.#last !== undefined && now.atMs - this.#last.atMs < lookMs / 2;
+    const { shards, ...figures } = viewOf(now, isEarly ? undefined : this.#last);
     const number = this.#shards.take(shards);
     const text = JSON.stringify(figures).slice(1);
     for (const one of this.#listening) {

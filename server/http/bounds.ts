@@ -32,5 +32,5 @@ export const STATUS_ANSWER_MS = 5000;
 export const LOOK_MS = 1000;
 /** And while none is, so often, for the charts of pages that are opened later. */
 export const SAMPLE_MS = 10_000;
-/** An hour of them: about 50 KiB. */
+/** An hour of them: about 100 KiB. */
 export const SAMPLES = 360;

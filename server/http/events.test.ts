@@ -5,6 +5,7 @@ import type { Member, Shard } from '../../core/metadata/state.js';
 import type { ClusterStatus } from '../status.js';
 import { LISTENERS, UNREAD_MS } from './bounds.js';
 import { Events } from './events.js';
+import { afterPuts } from '../../test/support/status-after-puts.js';
 
 const STATUS = {
   ...{ members: [], shards: [], moves: [], moveErrors: [], failovers: [], term: 1, leader: 's1' },
@@ -73,6 +74,34 @@ test('while no page is open there is a look now and then, and the next page begi
   while (!stream.text.includes('event: view')) await once(stream, 'written');
   events.close();
   t.is(looks, times.length + 2, 'a page that comes is a reason to look at once');
+});
+
+test('a page that comes just after a look has the rates of the time before, and not of a moment', async (t) => {
+  const looked = new EventEmitter();
+  let atMs = 0;
+  let answer: (status: ClusterStatus) => void = () => undefined;
+  const look = (): Promise<ClusterStatus> => {
+    looked.emit('look');
+    return new Promise((resolve) => (answer = resolve));
+  };
+  const events = new Events({ look, hasJoined, nowMs: () => atMs, lookMs: 1000, sampleMs: 1 });
+  t.teardown(() => events.close());
+  await once(looked, 'look');
+  const stream = new Stream();
+  for (const [ms, puts] of [
+    [0, 0],
+    [10_000, 10_000],
+    [10_100, 10_200],
+  ] as const) {
+    atMs = ms;
+    if (ms > 10_000) add(events, stream);
+    answer(afterPuts(puts));
+    if (ms <= 10_000) await once(looked, 'look');
+  }
+  while (!stream.text.includes('event: view')) await once(stream, 'written');
+  const [, view = ''] = /event: view\ndata: (.*)\n/.exec(stream.text) ?? [];
+  const { rates } = JSON.parse(view) as { rates: { put: number } };
+  t.is(Math.round(rates.put), Math.round(10_200 / 10.1));
 });
 
 test('a server that stops looks no more', async (t) => {

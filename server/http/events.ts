@@ -60,6 +60,7 @@ export class Events {
   /** Undefined until it has joined. */
   #state: MetadataState | undefined;
   #last: Look | undefined;
+  #lastButOne: Look | undefined;
   /** Until the next look. */
   #timer: NodeJS.Timeout | undefined;
   /** No page was open when the last look ended. */
@@ -131,6 +132,7 @@ export class Events {
       this.#happenings.add(turnsOf(this.#last?.status, status));
       this.#history.take(now);
       if (this.#listening.size > 0) this.#show(now);
+      this.#lastButOne = this.#last;
       this.#last = comparable(now);
     } catch {
       // The thread of Raft is busy: the page says for how long it has heard nothing.
@@ -141,9 +143,9 @@ export class Events {
 
   #show(now: Look): void {
     const { lookMs = LOOK_MS } = this.#options;
-    // Of a moment ago, where a page has come just after a look: rates over so short a time are chance.
+    // A page may come just after a look, and rates over so short a time are chance.
     const isEarly = this.#last !== undefined && now.atMs - this.#last.atMs < lookMs / 2;
-    const { shards, ...figures } = viewOf(now, isEarly ? undefined : this.#last);
+    const { shards, ...figures } = viewOf(now, isEarly ? this.#lastButOne : this.#last);
     const number = this.#shards.take(shards);
     const text = JSON.stringify(figures).slice(1);
     for (const one of this.#listening) {

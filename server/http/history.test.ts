@@ -1,38 +1,9 @@
 import test from 'ava';
-import { HISTOGRAM_BOUNDS } from '../../core/exposition.js';
-import type { ClusterStatus } from '../status.js';
+import { afterPuts as status } from '../../test/support/status-after-puts.js';
 import { SAMPLE_MS, SAMPLES } from './bounds.js';
 import { comparable, History } from './history.js';
 import { CHARTS, type Sample } from './page/figures.js';
 import { viewOf } from './view.js';
-
-const NONE = { count: 0, p50: 0, p99: 0, max: 0, below: Array<number>(HISTOGRAM_BOUNDS).fill(0) };
-/** One server, after so many PUTs; `shards` of 1 KiB each. */
-const status = (put: number, shards = 1): ClusterStatus =>
-  ({
-    ...{ clusterId: 'ab'.repeat(16), leader: 's1', term: 3, mapEpoch: 1, answeredBy: 's1' },
-    ...{ moves: [], moveErrors: [], failovers: [] },
-    members: [
-      {
-        ...{ id: 's1', state: 'up', leader: true, role: 'voter', draining: false, memoryBytes: 1 << 30 },
-        node: {
-          ...{ group: { diskFull: false }, processId: 1, version: '1', uptimeMs: 1, clients: 0, leaseHeld: true },
-          dataPlane: {
-            workers: [
-              {
-                requests: { get: 0, put, delete: 0, cas: 0, scan: 0, increment: 0, append: 0, touch: 0, fields: 0 },
-                readsServed: 0,
-                reported: { hits: put, misses: 0, reads: 2 * put, readBytes: 0, twoSidedGets: 0 },
-                latencyNs: { get: NONE, put: NONE },
-              },
-            ],
-            shards: Array.from({ length: shards }, () => ({ usedBytes: 1 << 9, memoryBytes: 1 << 10 })),
-          },
-        },
-      },
-    ],
-    shards: Array.from({ length: shards }, (_, shard) => ({ shard, owner: 's1', state: 'serving' })),
-  }) as unknown as ClusterStatus;
 
 const figure = (sample: Sample | undefined, name: string): number | undefined =>
   sample?.[1 + Object.values<readonly string[]>(CHARTS).flat().indexOf(name)];

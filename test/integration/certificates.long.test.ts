@@ -9,6 +9,7 @@ import { connect as dialTls } from 'node:tls';
 import { connect } from '../../client/index.js';
 import { ControlClient } from '../../net/control-client.js';
 import { Cluster, farkv } from '../support/cluster.js';
+import { madeSecrets } from '../support/made-secrets.js';
 import { PATIENT } from '../support/sdk-clients.js';
 
 interface Secured {
@@ -18,11 +19,7 @@ interface Secured {
 }
 
 async function secured(t: ExecutionContext, servers: number, ...init: string[]): Promise<Secured> {
-  const directory = mkdtempSync(join(tmpdir(), 'farkv-secrets-'));
-  t.teardown(() => rmSync(directory, { recursive: true }));
-  const secrets = join(directory, 'made');
-  const made = await farkv(['secrets', 'init', secrets, '--cluster', 'prod', ...init]);
-  t.is(made.code, 0, made.stderr);
+  const secrets = await madeSecrets(t, '--cluster', 'prod', ...init);
   const cluster = await Cluster.start(t, { servers, shards: servers, memory: '32mb', args: ['--secrets', secrets] });
   const run = (...words: string[]) => farkv([...words, '--connect', cluster.addresses.join(','), '--timeout', '1m']);
   return { cluster, secrets, run };

@@ -1,10 +1,11 @@
 /** `--http-listen` at an address that other machines reach: refused, for those with secrets, or for all by --insecure. */
 import test from 'ava';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { networkInterfaces, tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { Cluster, farkv } from '../support/cluster.js';
 import { ask, bearer } from '../support/http.js';
+import { madeSecrets } from '../support/made-secrets.js';
 import { TLS_OPTIONS } from '../support/tls-files.js';
 
 /** An address of this host in a network; a host without one listens at all that it has. */
@@ -42,11 +43,7 @@ test('without secrets it is refused, and the error says what would do', async (t
 });
 
 test('with secrets it is for tokens and certificates of monitors and operators', async (t) => {
-  const directory = mkdtempSync(join(tmpdir(), 'farkv-beyond-'));
-  t.teardown(() => rmSync(directory, { recursive: true }));
-  const secrets = join(directory, 'made');
-  const made = await farkv(['secrets', 'init', secrets, '--server', 's1', '--host', 'localhost']);
-  t.is(made.code, 0, made.stderr);
+  const secrets = await madeSecrets(t, '--server', 's1', '--host', 'localhost');
   const at = await start(t, ['--secrets', secrets]);
   const read = (name: string): string => readFileSync(join(secrets, name), 'utf8');
   const tls = { ca: Buffer.from(read('ca.crt')), servername: 'localhost' };

@@ -1,13 +1,13 @@
 /** The HTTP port of a server with a certificate: alone, and with the files of `farkv secrets init`, as in production. */
 import test from 'ava';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Cluster, farkv } from '../support/cluster.js';
+import { Cluster } from '../support/cluster.js';
 import { ask, bearer } from '../support/http.js';
+import { madeSecrets } from '../support/made-secrets.js';
 import { TLS_OPTIONS, tlsFile } from '../support/tls-files.js';
 
 const HTTP = ['--http-listen', '127.0.0.1:0'];
@@ -22,11 +22,7 @@ test('with a certificate the port speaks TLS alone', async (t) => {
 });
 
 test('with the files of farkv secrets init a monitor reads by its certificate or its token, others do not', async (t) => {
-  const directory = mkdtempSync(join(tmpdir(), 'farkv-monitor-'));
-  t.teardown(() => rmSync(directory, { recursive: true }));
-  const secrets = join(directory, 'made');
-  const made = await farkv(['secrets', 'init', secrets, '--server', 's1', '--host', 'localhost']);
-  t.is(made.code, 0, made.stderr);
+  const secrets = await madeSecrets(t, '--server', 's1', '--host', 'localhost');
   const logJson = ['--log-format', 'json'];
   const cluster = await Cluster.start(t, { args: [...HTTP, '--secrets', secrets, ...logJson], shards: 2 });
   const server = cluster.server(0);

@@ -11,8 +11,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from '../../client/index.js';
 import { inRepository } from '../../bench/repository.js';
-import { Cluster, farkv, freePorts } from '../support/cluster.js';
+import { Cluster, freePorts } from '../support/cluster.js';
 import { ask } from '../support/http.js';
+import { madeSecrets } from '../support/made-secrets.js';
 
 const isThere = (program: string): boolean => spawnSync(program, ['--version']).error === undefined;
 const where = 'apt-get install prometheus';
@@ -135,13 +136,9 @@ async function instant(at: string, expression: string): Promise<string | undefin
 withPrometheus(
   `the scrape job of docs/monitoring.md reads servers with the files of farkv secrets init (${where})`,
   async (t) => {
-    const directory = mkdtempSync(join(tmpdir(), 'farkv-scraped-'));
-    t.teardown(() => rmSync(directory, { recursive: true }));
-    const secrets = join(directory, 'made');
     const ids = ['s1', 's2', 's3'].flatMap((id) => ['--server', id]);
     // The certificates do not name the address that is read, as where they were made on another machine.
-    const made = await farkv(['secrets', 'init', secrets, '--host', 'localhost', ...ids]);
-    t.is(made.code, 0, made.stderr);
+    const secrets = await madeSecrets(t, '--host', 'localhost', ...ids);
     const cluster = await Cluster.start(t, { servers: 3, args: [...HTTP, '--secrets', secrets] });
     const addresses = [0, 1, 2].map((i) => cluster.server(i).readyLine?.http[0] ?? '');
     const at = await startPrometheus(t, documentedJob(t, addresses, secrets));

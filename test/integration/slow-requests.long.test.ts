@@ -43,6 +43,22 @@ async function hashOf(cluster: Cluster, key: string): Promise<string> {
   return /^farkv trace: .*, key ([0-9a-f]{16}) of /m.exec(stderr)?.[1] ?? `none: ${stderr}`;
 }
 
+/** What the server has said of the key, which is one line; client and server have ended then. */
+async function onlyLineOf(
+  t: ExecutionContext,
+  key: string,
+  { cluster, server, client }: { cluster: Cluster; server: ServerProcess; client: { close(): Promise<void> } },
+): Promise<Line> {
+  const keyHash = await hashOf(cluster, key);
+  t.regex(keyHash, HASH);
+  await server.said(`"keyHash":"${keyHash}"`);
+  await client.close();
+  await server.stop();
+  const own = slowLines(server).filter((line) => line.keyHash === keyHash);
+  t.is(own.length, 1);
+  return own[0] ?? {};
+}
+
 /** A server of durable values, whose disk takes `ms` longer for each sync of the log while it is told to. */
 async function withSlowDisk(t: ExecutionContext, ms: number, slowMs: string) {
   const cluster = await Cluster.start(t, {
@@ -69,14 +85,7 @@ test('a change that waits longer than --slow-ms is one line with its hash, and q
   disk.fail();
   await client.put(KEY, VALUE);
   disk.repair();
-  const keyHash = await hashOf(cluster, KEY);
-  t.regex(keyHash, HASH);
-  await server.said(`"keyHash":"${keyHash}"`);
-  await client.close();
-  await server.stop();
-  const own = slowLines(server).filter((line) => line.keyHash === keyHash);
-  t.is(own.length, 1);
-  const [line = {}] = own;
+  const line = await onlyLineOf(t, KEY, { cluster, server, client });
   t.like(line, { event: 'slow-request', operation: 'put', result: 'ok', last: 'disk' });
   t.true((line.tookMs ?? 0) >= 2 * SLOW_MS && (line.heldMs ?? 0) <= (line.tookMs ?? 0), JSON.stringify(line));
   t.true(slowLines(server).length <= 1 + late, server.stderr);
@@ -135,21 +144,17 @@ test('a change that waits for a copy at a server that stands still is one line a
   )!;
   const owner = cluster.servers.find(({ id }) => id === held.owner)!;
   const key = Array.from({ length: 1000 }, (_, i) => `${KEY}-${i}`).find((k) => kv.shardOf(k) === held.shard) ?? '';
+  // What is sent over a connection that is there is with the owner before it has done without the copy.
+  await kv.put(key, 'before');
   still.signal('SIGSTOP');
   try {
     await kv.put(key, VALUE);
   } finally {
     still.signal('SIGCONT');
   }
-  const keyHash = await hashOf(cluster, key);
-  t.regex(keyHash, HASH);
-  await owner.said(`"keyHash":"${keyHash}"`);
-  await kv.close();
-  await owner.stop();
-  const own = slowLines(owner).filter((line) => line.keyHash === keyHash);
-  t.is(own.length, 1);
-  t.like(own[0], { operation: 'put', result: 'ok', shard: held.shard });
-  t.true((own[0]?.heldMs ?? 0) >= 500, JSON.stringify(own));
+  const line = await onlyLineOf(t, key, { cluster, server: owner, client: kv });
+  t.like(line, { operation: 'put', result: 'ok', shard: held.shard });
+  t.true((line.heldMs ?? 0) >= 500, JSON.stringify(line));
   for (const server of cluster.servers)
     for (const secret of [KEY, VALUE]) t.false(server.stderr.includes(secret), server.id);
 });

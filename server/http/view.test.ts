@@ -18,7 +18,8 @@ const worker = (put: number, readsServed: number): object => ({
   reported: { hits: put, misses: put, reads: 3 * put, readBytes: 0, twoSidedGets: 0 },
   latencyNs: { get: { ...latency(0), below: [] }, put: latency(put) },
 });
-const status = (put: number, more: { processId?: number; id?: string } = {}): ClusterStatus =>
+const HOUR_MS = 3_600_000;
+const status = (put: number, more: { processId?: number; uptimeMs?: number; id?: string } = {}): ClusterStatus =>
   ({
     clusterId: 'ab'.repeat(16),
     leader: 's1',
@@ -37,7 +38,7 @@ const status = (put: number, more: { processId?: number; id?: string } = {}): Cl
           group: { diskFull: false },
           processId: more.processId ?? 1,
           version: '1',
-          uptimeMs: 1,
+          uptimeMs: more.uptimeMs ?? HOUR_MS,
           clients: 2,
           leaseHeld: true,
           dataPlane: { workers: [worker(put, 2 * put)], shards: [] },
@@ -73,6 +74,34 @@ test('rates are those between two looks at the same process', (t) => {
   t.deepEqual(viewOf(before).gets, { perSecond: 0, hitRatio: 0, readsPerGet: 0 });
   t.like(viewOf({ atMs: 3000, status: status(300, { processId: 2 }) }, before).rates, { put: 0 });
   t.true(view.attention.some((line) => line.startsWith('s2 does not answer')));
+});
+
+test('a server that has started again counts anew, also under the same process id, and takes nothing from the others', (t) => {
+  const look = (atMs: number, ...servers: ReturnType<typeof status>[]) => ({
+    atMs,
+    status: { ...status(0), members: servers.flatMap(({ members }) => members.slice(0, 1)) },
+  });
+  const before = look(
+    1000,
+    status(100, { id: 's1' }),
+    status(5000, { id: 's2' }),
+    status(40, { id: 's3', uptimeMs: 1000 }),
+  );
+  const s1 = status(400, { id: 's1', uptimeMs: HOUR_MS + 10_000 });
+  // s2 has fewer than before, s3 has more, and has not been up for as long as it should.
+  const again = [status(10, { id: 's2', uptimeMs: 6000 }), status(50, { id: 's3', uptimeMs: 6000 })];
+  const view = viewOf(look(11_000, s1, ...again), before);
+  t.deepEqual(view.gets, { perSecond: 60, hitRatio: 0.5, readsPerGet: 1.5 });
+  t.deepEqual(
+    view.servers.map(({ rates, putUsP99 }) => [rates.put, putUsP99 > 0]),
+    [
+      [30, true],
+      [0, false],
+      [0, false],
+    ],
+  );
+  const lost = look(11_000, s1, status(10, { id: 's2', uptimeMs: HOUR_MS + 10_000 }));
+  t.is(viewOf(lost, before).gets.perSecond, 60, 'and so where a start cannot be told');
 });
 
 test('a frame says first what needs a person, fits its screen, and has no control characters', (t) => {

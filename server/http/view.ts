@@ -107,24 +107,31 @@ function counts({ node }: MemberStatus): Rates {
   return add(workers.map(({ requests, readsServed }) => ({ ...NONE, ...requests, read: readsServed })));
 }
 
-/** The same process at the look before; of one that has started again, or had not answered, nothing is known yet. */
-function earlierOf(member: MemberStatus, before: Look | undefined): MemberStatus | undefined {
-  const earlier = before?.status.members.find(({ id }) => id === member.id);
-  return earlier?.node !== undefined && earlier.node.processId === member.node?.processId ? earlier : undefined;
-}
+const millisecondsBetween = (now: Look, before: Look | undefined): number => now.atMs - (before?.atMs ?? now.atMs);
+const secondsBetween = (now: Look, before: Look | undefined): number => millisecondsBetween(now, before) / 1000;
 
-const secondsBetween = (now: Look, before: Look | undefined): number => (now.atMs - (before?.atMs ?? now.atMs)) / 1000;
+/**
+ * The same start of the server at the look before; of a server that has started again, or had not answered, nothing is
+ * known yet. In a container each start has process id 1, so the start must also be as old as the look before.
+ */
+function earlierOf({ id, node }: MemberStatus, now: Look, before: Look | undefined): MemberStatus | undefined {
+  const earlier = before?.status.members.find((member) => member.id === id);
+  if (node === undefined || earlier?.node === undefined) return undefined;
+  const isOldEnough = node.uptimeMs >= Math.max(earlier.node.uptimeMs, millisecondsBetween(now, before));
+  return earlier.node.processId === node.processId && isOldEnough ? earlier : undefined;
+}
 
 function getsView(now: Look, before: Look | undefined): GetsView {
   const seconds = secondsBetween(now, before);
   const pairs = now.status.members.flatMap((member) => {
-    const earlier = earlierOf(member, before);
+    const earlier = earlierOf(member, now, before);
     return earlier === undefined ? [] : [[member, earlier] as const];
   });
   const since = (of: (one: ReportedGets) => number): number => {
     const all = ({ node }: MemberStatus): number =>
       sum((node?.dataPlane?.workers ?? []).map(({ reported }) => of(reported)));
-    return Math.max(0, sum(pairs.map(([member, earlier]) => all(member) - all(earlier))));
+    // What one server has lost takes nothing from what others count.
+    return sum(pairs.map(([member, earlier]) => Math.max(0, all(member) - all(earlier))));
   };
   const hits = since((one) => one.hits);
   const gets = hits + since((one) => one.misses);
@@ -137,7 +144,7 @@ function getsView(now: Look, before: Look | undefined): GetsView {
 }
 
 function ratesOf(member: MemberStatus, now: Look, before: Look | undefined): Rates {
-  const earlier = earlierOf(member, before);
+  const earlier = earlierOf(member, now, before);
   const seconds = secondsBetween(now, before);
   if (earlier === undefined || seconds <= 0) return NONE;
   const [last, first] = [counts(member), counts(earlier)];
@@ -157,7 +164,7 @@ function serverView(member: MemberStatus, now: Look, before: Look | undefined): 
   const { id, state, leader, role, witness, draining, zone, node, memoryBytes: limitBytes } = member;
   const owned = now.status.shards.filter(({ owner }) => owner === id);
   const workers = node?.dataPlane?.workers ?? [];
-  const earlier = earlierOf(member, before);
+  const earlier = earlierOf(member, now, before);
   const micros = (of: (worker: Worker) => Latency | undefined, quantile: number): number => {
     if (earlier === undefined) return 0;
     const [last, first] = [workers, earlier.node?.dataPlane?.workers ?? []].map((all) =>

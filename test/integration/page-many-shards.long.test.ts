@@ -23,7 +23,7 @@ const status = (entries: number, isShort: boolean): ClusterStatus =>
     members: SERVERS.map((id) => ({
       ...{ id, state: 'up', leader: id === 's1', role: 'voter', draining: false, memoryBytes: 1 << 30, control: [] },
       node: {
-        ...{ group: { diskFull: false }, processId: 1, version: '1', uptimeMs: 1, clients: 2, leaseHeld: true },
+        ...{ group: { diskFull: false }, processId: 1, version: '1', uptimeMs: 7_200_000, clients: 2, leaseHeld: true },
         dataPlane: { workers: [], shards: [] },
       },
     })),

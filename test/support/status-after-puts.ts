@@ -12,7 +12,14 @@ export const afterPuts = (put: number, shards = 1): ClusterStatus =>
       {
         ...{ id: 's1', state: 'up', leader: true, role: 'voter', draining: false, memoryBytes: 1 << 30 },
         node: {
-          ...{ group: { diskFull: false }, processId: 1, version: '1', uptimeMs: 1, clients: 0, leaseHeld: true },
+          ...{
+            group: { diskFull: false },
+            processId: 1,
+            version: '1',
+            uptimeMs: 7_200_000,
+            clients: 0,
+            leaseHeld: true,
+          },
           dataPlane: {
             workers: [
               {

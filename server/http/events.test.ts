@@ -208,7 +208,9 @@ test('a page that does not read, or whose token was taken away, is cut off', asy
   const [slow, over, fine] = [new Stream(), new Stream(), new Stream()];
   slow.writableLength = 1;
   add(events, slow);
-  add(events, over, () => 'its token was taken out of token');
+  const ended: string[] = [];
+  const lapsed = (): string => 'its token was taken out of token';
+  events.add(over as unknown as Added[0], { lapsed, ended: (why) => ended.push(why) }, over as unknown as Added[2]);
   add(events, fine);
   await once(fine, 'written');
   t.deepEqual([slow.isDestroyed, over.isDestroyed, fine.isDestroyed], [false, true, false]);
@@ -219,6 +221,7 @@ test('a page that does not read, or whose token was taken away, is cut off', asy
   await once(fine, 'written');
   t.deepEqual([slow.isDestroyed, fine.isDestroyed], [true, false]);
   t.is(slow.text, '', 'and nothing was sent to it meanwhile');
+  t.deepEqual(ended, ['its token was taken out of token'], 'for the log');
   t.is(events.listeners, 1);
 });
 

@@ -27,9 +27,15 @@ import { viewOf, type Look } from './view.js';
 type Stream = Pick<ServerResponse, 'write' | 'destroy' | 'once' | 'writableLength'>;
 type Connection = Pick<Socket, 'once'>;
 
+/** Who has opened a page. */
+export interface Reader extends Pick<Identity, 'lapsed'> {
+  /** It is cut off, since its credential has lapsed. */
+  readonly ended?: (why: string) => void;
+}
+
 interface Listening {
   readonly stream: Stream;
-  readonly identity: Pick<Identity, 'lapsed'>;
+  readonly reader: Reader;
   /** The last happening that it was sent. */
   sent: number;
   /** The last look whose shards it was sent; 0: none. */
@@ -100,12 +106,12 @@ export class Events {
    * Its headers have been written. Beyond LISTENERS it is cut off. A response whose turn never came on its connection
    * does not close with it, so both ends count.
    */
-  add(stream: Stream, identity: Pick<Identity, 'lapsed'>, connection: Connection): void {
+  add(stream: Stream, reader: Reader, connection: Connection): void {
     if (this.#listening.size >= LISTENERS) {
       stream.destroy();
       return;
     }
-    const one: Listening = { stream, identity, sent: 0, look: 0, unreadMs: undefined };
+    const one: Listening = { stream, reader, sent: 0, look: 0, unreadMs: undefined };
     this.#listening.add(one);
     for (const end of [stream, connection]) end.once('close', () => this.#listening.delete(one));
     const { samples } = this.#history;
@@ -179,12 +185,14 @@ export class Events {
     const hasRead = one.stream.writableLength === 0;
     one.unreadMs = hasRead ? undefined : (one.unreadMs ?? nowMs());
     const isStuck = one.unreadMs !== undefined && nowMs() - one.unreadMs > UNREAD_MS;
-    const hasLapsed = one.identity.lapsed?.(nowMs()) !== undefined;
+    const why = one.reader.lapsed?.(nowMs());
+    const hasLapsed = why !== undefined;
     // mutation: http/outlives-token
     const isOver = hasLapsed || isStuck;
     if (!isOver) return hasRead;
     this.#listening.delete(one);
     one.stream.destroy();
+    if (why !== undefined) one.reader.ended?.(why);
     return false;
   }
 }

@@ -183,6 +183,30 @@ test('a wrong token is in the log and counts at the control port too; none is no
   t.is(logins.failed, 1);
 });
 
+test('a page whose token is taken out ends, and the log says whose it was', async (t) => {
+  const taken: { lapsed?: string } = {};
+  const identity = { access: 'monitor', name: 'monitor-token:2', lapsed: () => taken.lapsed } as const;
+  const { at, audited } = await open(t, false, {
+    credentials: {
+      ...{ certified: () => undefined, missing: () => undefined },
+      identify: (_: string, token?: string) => (token === 'watch' ? identity : undefined),
+    } as unknown as Credentials,
+  });
+  const socket = connect(at, '127.0.0.1');
+  socket.on('error', () => undefined).write(GET('/events', 'Host: localhost\r\nAuthorization: Bearer watch'));
+  t.regex(String(((await once(socket, 'data')) as [Buffer])[0]), /^HTTP\/1\.1 200 /);
+  t.deepEqual(audited, []);
+  const { localPort } = socket;
+  taken.lapsed = 'its token was taken out of monitor-token';
+  await once(socket.resume(), 'close');
+  t.deepEqual(audited, [
+    {
+      ...{ event: 'credential-ended', role: 'monitor', name: 'monitor-token:2' },
+      ...{ address: `127.0.0.1:${localPort}`, reason: taken.lapsed },
+    },
+  ]);
+});
+
 test('an address is known after a login, by certificate as by token', async (t) => {
   for (const isCertified of [true, false]) {
     const { at, known } = await open(t, isCertified);

@@ -11,7 +11,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { asFarkvError } from '../native-errors.js';
-import { limitedAudit, loginFailed, type AuditLines } from '../audit.js';
+import { credentialEnded, limitedAudit, loginFailed, type AuditLines } from '../audit.js';
 import type { Log } from '../log.js';
 import type { HostPort } from '../config/units.js';
 import type { RecentAddresses } from '../control/addresses.js';
@@ -258,8 +258,7 @@ export class HttpPort {
       this.#text(request, response, 403, lapsed);
     } catch (error) {
       const { code, message } = asFarkvError(error);
-      const { remoteAddress = '', remotePort = 0 } = request.socket;
-      const remote = `${remoteAddress}:${remotePort}`;
+      const remote = addressOf(request.socket);
       // A browser asks without a token first: that is no attempt.
       if (token !== undefined)
         this.#refusals.say(`${remote} was refused: ${message}`, loginFailed(code, remote, 'admin', message));
@@ -302,7 +301,9 @@ export class HttpPort {
     clearTimeout(this.#peers.get(request.socket)?.deadline);
     response.writeHead(200, { ...HEADERS, 'Content-Type': 'text/event-stream' });
     response.flushHeaders();
-    this.#events.add(response, who, request.socket);
+    const whoever = { role: who.access, name: who.name, address: addressOf(request.socket) };
+    const ended = (why: string): void => this.#refusals.say('', credentialEnded(whoever, why));
+    this.#events.add(response, { ...who, ended }, request.socket);
   }
 
   #text(request: IncomingMessage, response: ServerResponse, status: number, text: string): void {
@@ -320,6 +321,8 @@ export class HttpPort {
     response.end(request.method === 'HEAD' ? undefined : body);
   }
 }
+
+const addressOf = ({ remoteAddress = '', remotePort = 0 }: Socket): string => `${remoteAddress}:${remotePort}`;
 
 /** Proxies ask with the whole URL, of which a server has to take the name as well. */
 function targetOf(url: string): { readonly authority: string | undefined; readonly path: string } {

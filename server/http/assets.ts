@@ -19,6 +19,7 @@ export function readAssets(): ReadonlyMap<string, Asset> {
     ['/page.css', style, source('page.css')],
     ['/page.js', script, compiled('page.js')],
     ['/elements.js', script, compiled('elements.js')],
+    ['/connection.js', script, compiled('connection.js')],
     ['/follow.js', script, compiled('follow.js')],
     ['/figures.js', script, compiled('figures.js')],
     ['/charts.js', script, compiled('charts.js')],

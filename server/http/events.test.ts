@@ -30,6 +30,8 @@ class Stream extends EventEmitter {
   }
 }
 
+const START = 'event: start\ndata: {"atMs":7}\n\n';
+
 type Added = Parameters<Events['add']>;
 const add = (
   events: Events,
@@ -68,7 +70,7 @@ test('while no page is open there is a look now and then, and the next page begi
   while (looks < 4) await once(looked, 'look');
   const stream = new Stream();
   add(events, stream);
-  const [, samples = ''] = /^event: history\ndata: (.*)\n\n/.exec(stream.text) ?? [];
+  const [, samples = ''] = /^event: start\ndata: .*\n\nevent: history\ndata: (.*)\n\n/.exec(stream.text) ?? [];
   const times = (JSON.parse(samples) as number[][]).map(([atMs]) => atMs);
   t.deepEqual(times.slice(0, 2), [2000, 3000], 'the first look has nothing to be compared with');
   while (!stream.text.includes('event: view')) await once(stream, 'written');
@@ -136,11 +138,11 @@ test('what has happened is sent once, also to a page that comes later', (t) => {
     members: new Map(ids.map((id) => [id, { id } as Member])),
   });
   events.stateChanged(of('s1'));
-  t.is(first.text, '');
+  t.is(first.text, START);
   events.stateChanged(of('s1', 's2'));
   const later = new Stream();
   add(events, later);
-  const said = 'event: happened\ndata: [{"number":1,"atMs":7,"text":"s2 has joined"}]\n\n';
+  const said = `${START}event: happened\ndata: [{"number":1,"atMs":7,"text":"s2 has joined"}]\n\n`;
   t.is(first.text, said);
   t.is(later.text, said);
 });
@@ -153,7 +155,7 @@ test('what others say that happened is sent with its time, and to a page that co
   events.happened('from s1 to s2: shard 0', 6);
   const later = new Stream();
   add(events, later);
-  const said = 'event: happened\ndata: [{"number":1,"atMs":6,"text":"from s1 to s2: shard 0"}]\n\n';
+  const said = `${START}event: happened\ndata: [{"number":1,"atMs":6,"text":"from s1 to s2: shard 0"}]\n\n`;
   t.is(stream.text, said);
   t.is(later.text, said);
 });
@@ -174,7 +176,7 @@ test('what a start finds in its log is no news', (t) => {
     members: new Map(members.map((id) => [id, { id } as Member])),
   });
   for (const state of [of('s2'), of('s3', 's2'), of('s3', 's1')]) events.stateChanged(state);
-  t.is(stream.text, '');
+  t.is(stream.text, START);
   events.stateChanged(of('s1', 's1', 's3'));
   t.regex(stream.text, /"s3 has joined"/);
 });
@@ -220,7 +222,7 @@ test('a page that does not read, or whose token was taken away, is cut off', asy
   now += 1;
   await once(fine, 'written');
   t.deepEqual([slow.isDestroyed, fine.isDestroyed], [true, false]);
-  t.is(slow.text, '', 'and nothing was sent to it meanwhile');
+  t.is(slow.text, START.replace('7', '0'), 'and nothing was sent to it meanwhile');
   t.deepEqual(ended, ['its token was taken out of token'], 'for the log');
   t.is(events.listeners, 1);
 });

@@ -2,7 +2,8 @@
  * /events: the pages that are open. While there is one, the cluster is looked at once per LOOK_MS, whoever listens; while
  * there is none, once per SAMPLE_MS. Server-sent events go to all of them:
  *
- *   event: history    first: the last hour of the charts' figures (history.ts)
+ *   event: start      first: when this server was started; its happenings are numbered from then on
+ *   event: history    then: the last hour of the charts' figures (history.ts)
  *   event: view       the figures (view.ts); of the shards those that changed since the page's last one, all in its first
  *   event: happened   what has happened since the page's last one (happenings.ts, owner-news.ts)
  *
@@ -57,6 +58,7 @@ export interface EventsOptions {
 
 export class Events {
   readonly #options: EventsOptions;
+  readonly #startedMs: number;
   readonly #listening = new Set<Listening>();
   readonly #happenings: Happenings;
   readonly #history: History;
@@ -75,6 +77,7 @@ export class Events {
 
   constructor(options: EventsOptions) {
     this.#options = options;
+    this.#startedMs = (options.nowMs ?? Date.now)();
     this.#status = new Fresh({ ask: options.look, freshMs: 0, answerMs: options.answerMs ?? STATUS_ANSWER_MS });
     this.#happenings = new Happenings(options.nowMs);
     this.#history = new History(options.sampleMs);
@@ -114,6 +117,7 @@ export class Events {
     const one: Listening = { stream, reader, sent: 0, look: 0, unreadMs: undefined };
     this.#listening.add(one);
     for (const end of [stream, connection]) end.once('close', () => this.#listening.delete(one));
+    stream.write(`event: start\ndata: ${JSON.stringify({ atMs: this.#startedMs })}\n\n`);
     const { samples } = this.#history;
     if (samples.length > 0) stream.write(`event: history\ndata: ${JSON.stringify(samples)}\n\n`);
     this.#tell(one);

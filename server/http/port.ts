@@ -294,7 +294,8 @@ export class HttpPort {
 
   #listen(request: IncomingMessage, response: ServerResponse, who: Identity): void {
     if (this.#events.listeners >= LISTENERS) {
-      this.#text(request, response, 503, `${LISTENERS} pages are open at this server already`);
+      const why = `${LISTENERS} pages are open at this server already: close one of them, or open that of another server`;
+      this.#text(request, response, 503, why);
       return;
     }
     // It ends when its reader does not read, or its credential is over (events.ts).

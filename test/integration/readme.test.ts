@@ -74,7 +74,7 @@ test("the README's curl lines read each endpoint of a server", async (t) => {
       'the page, and what probes ask for',
     );
     t.regex(stdout, /^farkv_raft_has_leader 1$/m);
-    t.regex(stdout, /^event: (view|happened)\ndata: [[{].*[\]}]$/m);
+    t.regex(stdout, /^event: (start|view|happened)\ndata: [[{].*[\]}]$/m);
   }
 });
 

@@ -7,7 +7,8 @@ import type { ServerView, ShardView, View } from '../view.js';
 import { Chart } from './charts.js';
 import { byId, bytes, count, element, fillList, fillTable, micros, span, type Cell } from './elements.js';
 import { changes, CHARTS, sampleOf, type Sample } from './figures.js';
-import { follow } from './follow.js';
+import { lostText } from './connection.js';
+import { follow, type Refusal } from './follow.js';
 import { Picture } from './picture.js';
 import { isFine, ShardTable } from './shard-table.js';
 
@@ -127,44 +128,75 @@ function draw(samples: readonly Sample[]): void {
   drawnMs = samples.at(-1)?.[0] ?? drawnMs;
 }
 
+const clock = (atMs: number): string => new Date(atMs).toLocaleTimeString('en-GB');
+
+function listed(atMs: number, text: string, kind = ''): void {
+  const item = element('li', '', kind);
+  item.append(element('time', clock(atMs)), text);
+  byId('happened').prepend(item);
+}
+
 let newest = 0;
 function tell(news: readonly Happening[]): void {
-  const list = byId('happened');
   for (const { number: n, atMs, text } of news) {
     if (n <= newest) continue;
     newest = n;
-    const item = element('li');
-    item.append(element('time', new Date(atMs).toLocaleTimeString('en-GB')), text);
-    list.prepend(item);
+    listed(atMs, text);
   }
+  const list = byId('happened');
   while (list.children.length > HAPPENED) list.lastElementChild?.remove();
+}
+
+/** What the last start of the server has told stays: it may be why there is another one, which counts from 1. */
+let startedMs: number | undefined;
+function begin(atMs: number): void {
+  if (startedMs !== undefined && startedMs !== atMs) {
+    listed(atMs, 'this server has started again; what is below was noted before', 'dim');
+    newest = 0;
+  }
+  startedMs = atMs;
 }
 
 /** By number: a look has those that changed since the one before. */
 const shards = new Map<number, ShardView>();
 let heardMs = performance.now();
-follow(() => {
-  const events = new EventSource('/events');
-  events.addEventListener('view', ({ data }: MessageEvent<string>) => {
-    heardMs = performance.now();
-    const view = JSON.parse(data) as View;
-    for (const shard of view.shards) shards.set(shard.shard, shard);
-    show({ ...view, shards: [...shards.values()] });
-  });
-  // A stream that was open before has drawn what it was sent, more finely.
-  events.addEventListener('history', ({ data }: MessageEvent<string>) =>
-    draw((JSON.parse(data) as Sample[]).filter(([atMs]) => atMs > drawnMs)),
-  );
-  events.addEventListener('happened', ({ data }: MessageEvent<string>) => tell(JSON.parse(data) as Happening[]));
-  // A server that has started again counts from 1; and a stream begins with all shards.
-  events.addEventListener('error', () => {
-    newest = 0;
+/** The last look. */
+let seen: Pick<View, 'atMs' | 'answeredBy'> | undefined;
+let isLost = false;
+
+function look(view: View): void {
+  heardMs = performance.now();
+  isLost = false;
+  seen = view;
+  byId('connection').hidden = true;
+  for (const shard of view.shards) shards.set(shard.shard, shard);
+  show({ ...view, shards: [...shards.values()] });
+}
+
+function lose(refusal: Refusal | undefined): void {
+  isLost = true;
+  showHealth(refusal === undefined ? 'not connected' : 'refused', 'bad');
+  const text = lostText(seen?.answeredBy ?? location.host, refusal, seen === undefined ? undefined : clock(seen.atMs));
+  const box = byId('connection');
+  box.hidden = false;
+  // A screen reader says it once.
+  if (box.textContent !== text) box.textContent = text;
+}
+
+function heard(event: string, data: string): void {
+  if (event === 'view') look(JSON.parse(data) as View);
+  else if (event === 'happened') tell(JSON.parse(data) as Happening[]);
+  else if (event === 'start') {
+    begin((JSON.parse(data) as Pick<Happening, 'atMs'>).atMs);
+    // The first look of a stream has all shards.
     shards.clear();
-    byId('happened').replaceChildren();
-  });
-  return events;
-});
+  }
+  // A stream that was open before has drawn what it was sent, more finely.
+  else if (event === 'history') draw((JSON.parse(data) as Sample[]).filter(([atMs]) => atMs > drawnMs));
+}
+
+void follow('/events', { heard, ended: lose });
 setInterval(() => {
   const silentMs = performance.now() - heardMs;
-  if (silentMs > SILENT_MS) showHealth(`no answer for ${span(silentMs)}`, 'bad');
+  if (!isLost && silentMs > SILENT_MS) showHealth(`no answer for ${span(silentMs)}`, 'bad');
 }, 1000);

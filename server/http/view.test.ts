@@ -74,6 +74,9 @@ test('rates are those between two looks at the same process', (t) => {
   t.deepEqual(viewOf(before).gets, { perSecond: 0, hitRatio: 0, readsPerGet: 0 });
   t.like(viewOf({ atMs: 3000, status: status(300, { processId: 2 }) }, before).rates, { put: 0 });
   t.true(view.attention.some((line) => line.startsWith('s2 does not answer')));
+  t.deepEqual(view.underWay, []);
+  const fresh = { ...status(0), shards: [{ shard: 0, state: 'unassigned' }] } as unknown as ClusterStatus;
+  t.regex(viewOf({ atMs: 0, status: fresh }).underWay.join(), /^shard 0: no server has it yet: /);
 });
 
 test('a server that has started again counts anew, also under the same process id, and takes nothing from the others', (t) => {

@@ -3,7 +3,7 @@
  * between two looks. Plain values, without anything that a monitor may not see.
  */
 import { CHANGES, type DataPlaneStats, type Latency, type ReportedGets } from '../../native/data-plane-stats.js';
-import { advice, attention } from '../attention.js';
+import { advice, attention, underWay } from '../attention.js';
 import { errorLines, moveLines } from '../move-lines.js';
 import { memoryOf, type ClusterStatus, type MemberStatus, type ShardStatus } from '../status.js';
 import { inSyncAndThere } from '../status-copies.js';
@@ -86,6 +86,8 @@ export interface View {
   readonly rates: Rates;
   readonly gets: GetsView;
   readonly moves: readonly string[];
+  /** What mends itself, as `farkv status` says it. */
+  readonly underWay: readonly string[];
   /** What needs a person, as `farkv status` says it. */
   readonly attention: readonly string[];
   /** What works and could be safer, as `farkv status` says it. */
@@ -233,6 +235,7 @@ export function viewOf(now: Look, before?: Look): View {
     rates: add(servers.map(({ rates }) => rates)),
     gets: getsView(now, before),
     moves: [...moveLines(status), ...errorLines(status)],
+    underWay: underWay(status),
     attention: attention(status),
     advice: advice(status),
   };

@@ -52,6 +52,7 @@ function showFacts(view: View): void {
   else if (view.leader === '' || served < view.shards.length) showHealth('not all shards are served', 'warn');
   else showHealth('all shards are served', 'good');
   showLines('attention', view.attention);
+  showLines('under-way', view.underWay);
   showLines('advice', view.advice);
 }
 

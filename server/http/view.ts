@@ -60,6 +60,7 @@ export interface ShardView {
   readonly wanted: number;
   readonly lag: number;
   readonly trouble: string;
+  /** The owner's first. */
   readonly copies: readonly { readonly member: string; readonly state: string }[];
 }
 
@@ -201,6 +202,14 @@ function serverView(member: MemberStatus, now: Look, before: Look | undefined): 
   };
 }
 
+/** The owner's first, whatever their order is in the metadata. */
+function copiesOf({ owner, copies }: ShardStatus): ShardView['copies'] {
+  const all = copies?.copies ?? [];
+  return [...all.filter(({ member }) => member === owner), ...all.filter(({ member }) => member !== owner)].map(
+    ({ member, state, away }) => ({ member, state: away === true ? 'away' : state }),
+  );
+}
+
 export function viewOf(now: Look, before?: Look): View {
   const { status, atMs } = now;
   const servers = status.members.map((member) => serverView(member, now, before));
@@ -225,10 +234,7 @@ export function viewOf(now: Look, before?: Look): View {
       wanted: one.copies?.wanted ?? 1,
       lag: one.copies?.lag ?? 0,
       trouble: one.copies?.trouble ?? '',
-      copies: (one.copies?.copies ?? []).map(({ member, state, away }) => ({
-        member,
-        state: away === true ? 'away' : state,
-      })),
+      copies: copiesOf(one),
     })),
     memory: parts(status.shards, 'memory'),
     pages: parts(status.shards, 'pages'),

@@ -19,9 +19,9 @@ const TITLES: readonly Cell[] = [
   ...['lag', 'entries', 'memory'].map(number),
 ];
 
-function copiesText({ copies, owner, inSync, wanted }: ShardView): string {
-  const others = copies.filter(({ member }) => member !== owner);
-  const places = others.map(({ member, state }) => (state === 'in-sync' ? member : `${member} (${state})`));
+/** As `farkv status` has them. */
+function copiesText({ copies, inSync, wanted }: ShardView): string {
+  const places = copies.map(({ member, state }) => (state === 'in-sync' ? member : `${member} (${state})`));
   return [`${inSync}/${wanted}`, ...places].join(' ');
 }
 

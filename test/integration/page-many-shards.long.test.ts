@@ -5,12 +5,8 @@
  */
 import test from 'ava';
 import { EventEmitter, once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { readAssets } from '../../server/http/assets.js';
-import { Events } from '../../server/http/events.js';
 import type { ClusterStatus } from '../../server/status.js';
-import { visit } from '../support/browser.js';
+import { visitMade } from '../support/made-page.js';
 
 const SHARDS = 4096;
 const SERVERS = Array.from({ length: 6 }, (_, i) => `s${i + 1}`);
@@ -41,35 +37,11 @@ test('the page of 4,096 shards stays open, and only rows of shards that change a
   let looks = 0;
   let isShort = false;
   const all = new EventEmitter();
-  const events = new Events({
-    hasJoined: () => true,
-    look: () => {
-      looks += 1;
-      all.emit('look');
-      return Promise.resolve(status(looks, isShort));
-    },
-    lookMs: 100,
+  const { page, wrong, streams } = await visitMade(t, () => {
+    looks += 1;
+    all.emit('look');
+    return status(looks, isShort);
   });
-  const assets = readAssets();
-  let streams = 0;
-  const server = createServer((request, response) => {
-    const asset = assets.get(request.url ?? '');
-    response.writeHead(200, { 'Content-Type': asset?.type ?? 'text/event-stream' });
-    if (asset !== undefined) {
-      response.end(asset.body);
-      return;
-    }
-    streams += 1;
-    response.flushHeaders();
-    events.add(response, {}, request.socket);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => {
-    events.close();
-    server.close();
-  });
-  const { page, wrong } = await visit(t, `127.0.0.1:${(server.address() as AddressInfo).port}`);
   await page.locator('#legend', { hasText: `${SHARDS} of ${SHARDS} as they should be` }).waitFor();
   t.is(await page.locator('#shards tbody tr').count(), SHARDS);
   t.is(await page.locator('#picture li:not(.more)').count(), 6 * 256);
@@ -89,6 +61,6 @@ test('the page of 4,096 shards stays open, and only rows of shards that change a
   await page.locator('#legend', { hasText: `${SHARDS - 1} of ${SHARDS} as they should be` }).waitFor();
   t.is(await page.locator('#shards tbody tr').first().locator('td').first().textContent(), '4', 'it comes first');
   t.regex((await page.locator(row(4)).textContent()) ?? '', /2\/3 .*degraded/);
-  t.is(streams, 1, 'it was never cut off');
+  t.is(streams(), 1, 'it was never cut off');
   t.deepEqual(wrong, []);
 });

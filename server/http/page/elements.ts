@@ -33,12 +33,21 @@ export function fillTable(id: string, titles: readonly Cell[], rows: readonly (r
   byId(id).replaceChildren(head, body);
 }
 
+/** The names of options, which a browser would break after a hyphen. They stay text that can be copied. */
+const OPTION = /(--[a-z][a-z0-9-]*)/;
+
+function lineOf(text: string): HTMLElement {
+  const made = element('li');
+  made.append(...text.split(OPTION).map((part) => (OPTION.test(part) ? element('span', part, 'whole') : part)));
+  return made;
+}
+
 /** A list whose text stays is left alone: so it can be selected, and a screen reader says it once. */
 export function fillList(list: Element, lines: readonly string[], none = ''): void {
   const shown = lines.length === 0 && none !== '' ? [none] : lines;
   const isSame = [...list.children].map(({ textContent }) => textContent).join('\n') === shown.join('\n');
   if (isSame && list.children.length === shown.length) return;
-  const items = lines.map((line) => element('li', line));
+  const items = lines.map(lineOf);
   list.replaceChildren(...(items.length === 0 && none !== '' ? [element('li', none, 'dim')] : items));
 }
 

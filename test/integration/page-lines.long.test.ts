@@ -1,0 +1,66 @@
+/// <reference lib="dom" />
+/** How the page shows what there is to say, in a real browser, of statuses that are made up. */
+import test from 'ava';
+import type { Page } from 'playwright-core';
+import type { ClusterStatus } from '../../server/status.js';
+import { visitMade } from '../support/made-page.js';
+import { afterPuts } from '../support/status-after-puts.js';
+
+const BASE = afterPuts(0, 0);
+/** Where s2 does not answer, and shards wait. */
+const incident = (): ClusterStatus => {
+  const [s1] = BASE.members;
+  const copies = {
+    ...{ inSync: 2, wanted: 2, minInSync: 1 },
+    copies: ['s3', 's1'].map((member) => ({ member, state: 'in-sync' })),
+  };
+  return {
+    ...BASE,
+    members: [s1, { ...s1, id: 's2', state: 'unreachable', leader: false, node: undefined }, { ...s1, id: 's3' }],
+    shards: [
+      { shard: 0, owner: 's1', state: 'serving', copies },
+      { shard: 1, state: 'unassigned' },
+      { shard: 2, state: 'unassigned' },
+    ],
+  } as unknown as ClusterStatus;
+};
+
+/** Options of lines that need a person that are in more than one row, at any width of telephones. */
+async function broken(page: Page): Promise<string[]> {
+  const found = new Set<string>();
+  for (let width = 280; width <= 440; width += 4) {
+    await page.setViewportSize({ width, height: 740 });
+    const options = await page.evaluate(() =>
+      [...document.querySelectorAll('#attention li')].flatMap((item) => {
+        const all = document.createTreeWalker(item, NodeFilter.SHOW_TEXT);
+        const texts: Node[] = [];
+        while (all.nextNode() !== null) texts.push(all.currentNode);
+        return texts.flatMap((text) =>
+          [...(text.textContent ?? '').matchAll(/--[a-z-]+/g)].map(({ 0: option, index }) => {
+            const range = document.createRange();
+            range.setStart(text, index);
+            range.setEnd(text, index + option.length);
+            return { option, rows: new Set([...range.getClientRects()].map(({ top }) => top)).size };
+          }),
+        );
+      }),
+    );
+    if (options.length === 0) found.add('there is none');
+    for (const { option, rows } of options) if (rows !== 1) found.add(`${option} at ${width}`);
+  }
+  return [...found];
+}
+
+test.serial('the page says what is under way, names copies as farkv status does, and breaks no option', async (t) => {
+  const { page, wrong } = await visitMade(t, incident);
+  await page
+    .locator('#under-way li', { hasText: 'shards 1, 2: no server has them yet: the leader waits for servers' })
+    .waitFor();
+  t.is(await page.locator('#shards tr', { hasText: 'serving' }).locator('td').nth(4).textContent(), '2/2 s1 s3');
+  const needed = page.locator('#attention li', {
+    hasText: 's2 does not answer: start it again, with its --data-dir, ',
+  });
+  await needed.waitFor();
+  t.deepEqual(await broken(page), []);
+  t.deepEqual(wrong, []);
+});

@@ -5,7 +5,7 @@ import { comparable, History } from './history.js';
 import { CHARTS, type Sample } from './page/figures.js';
 import { viewOf } from './view.js';
 
-const figure = (sample: Sample | undefined, name: string): number | undefined =>
+const figure = (sample: Sample | undefined, name: string): number | null | undefined =>
   sample?.[1 + Object.values<readonly string[]>(CHARTS).flat().indexOf(name)];
 const times = (history: History): number[] => history.samples.map(([atMs]) => atMs);
 
@@ -18,6 +18,7 @@ test('a sample has the rates since the one before, however often there was a loo
   t.is(figure(loaded, 'GETs of clients'), 50);
   t.is(figure(loaded, 'READs per GET'), 2);
   t.is(figure(idle, 'put'), 0);
+  t.is(figure(idle, 'READs per GET'), null, 'of no GETs there is none');
 });
 
 test('an hour is kept, in the order of time, also where the clock was set back', (t) => {

@@ -4,7 +4,11 @@ import test from 'ava';
 import type { Page } from 'playwright-core';
 import type { ClusterStatus } from '../../server/status.js';
 import { visitMade } from '../support/made-page.js';
+import { drawn, lastValue, noValue, type Line } from '../support/page-charts.js';
 import { afterPuts } from '../support/status-after-puts.js';
+
+/** Of the chart, that a point takes at the least; without points there are one or two. */
+const POINT_PX = 10;
 
 const BASE = afterPuts(0, 0);
 /** Where s2 does not answer, and shards wait. */
@@ -62,5 +66,18 @@ test.serial('the page says what is under way, names copies as farkv status does,
   });
   await needed.waitFor();
   t.deepEqual(await broken(page), []);
+  t.deepEqual(wrong, []);
+});
+
+test.serial('where there are no GETs there are no READs per GET, and a moment with some is a point', async (t) => {
+  const line: Line = { chart: 'reads', name: 'READs per GET' };
+  let looks = 0;
+  // Clients report now and then.
+  const { page, wrong } = await visitMade(t, () => afterPuts(100 * Math.floor(looks++ / 5)));
+  t.is(await lastValue(page, line, { least: 1 }), 2);
+  await noValue(page, line);
+  await lastValue(page, { chart: 'operations', name: 'GETs of clients' }, { most: 0 });
+  t.is(await lastValue(page, line, { least: 1 }), 2);
+  t.true((await drawn(page, line)) >= POINT_PX);
   t.deepEqual(wrong, []);
 });

@@ -33,6 +33,14 @@ export async function lastValue(
   return value;
 }
 
+/** Until the legend has no value of this line. */
+export async function noValue(page: Page, { chart, name }: Line): Promise<void> {
+  await page
+    .locator(`#${chart} ${SERIES}`, { has: page.getByText(name, { exact: true }) })
+    .locator('td', { hasText: /^-$/ })
+    .waitFor();
+}
+
 /** What the name of a chart's picture says, once the chart has so many moments. */
 export async function inWords(page: Page, chart: Line['chart'], least: number): Promise<string> {
   const found = await page.waitForFunction(

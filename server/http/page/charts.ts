@@ -20,6 +20,15 @@ const clock = (seconds: number): string => new Date(seconds * 1000).toLocaleTime
 const valueText = (value: number | null): string =>
   value === null ? '-' : value < 10 ? value.toFixed(2) : Math.round(value).toLocaleString('en');
 
+/** Where a value has none beside it, no line leads to it: it is a point. */
+function alone(values: ArrayLike<number | null | undefined>): number[] | null {
+  const found: number[] = [];
+  for (let i = 0; i < values.length; i++)
+    if (typeof values[i] === 'number' && typeof values[i - 1] !== 'number' && typeof values[i + 1] !== 'number')
+      found.push(i);
+  return found.length === 0 ? null : found;
+}
+
 export class Chart {
   readonly #names: readonly string[];
   readonly #box: HTMLElement;
@@ -59,7 +68,7 @@ export class Chart {
             label,
             stroke: COLOURS[i % COLOURS.length] ?? '',
             width: 1.5,
-            points: { show: false },
+            points: { show: false, filter: (plot: UPlot, line: number) => alone(plot.data[line] ?? []) },
             value: (_: unknown, value: number | null) => valueText(value),
           })),
         ],
@@ -74,16 +83,17 @@ export class Chart {
   }
 
   /**
-   * Of each moment: milliseconds since 1970, and a value for each line. Later moments that the chart has are dropped: the
-   * server's clock was set back.
+   * Of each moment: milliseconds since 1970, and a value, or null, for each line. Later moments that the chart has are
+   * dropped: the server's clock was set back.
    */
-  add(moments: readonly (readonly number[])[]): void {
+  add(moments: readonly (readonly [atMs: number, ...values: (number | null)[]])[]): void {
     const [times = []] = this.#data;
-    for (const [atMs = 0, ...values] of moments) {
+    for (const [atMs, ...values] of moments) {
       const at = atMs / 1000;
       while (Number(times.at(-1)) >= at) for (const column of this.#data) column.pop();
       times.push(at);
-      for (const [i, value] of values.entries()) this.#data[i + 1]?.push(this.#isLog && value <= 0 ? null : value);
+      for (const [i, value] of values.entries())
+        this.#data[i + 1]?.push(this.#isLog && Number(value) <= 0 ? null : value);
       while (Number(times[0]) < at - SPAN_S) for (const column of this.#data) column.shift();
     }
     this.#plot.setData(this.#data as unknown as UPlot.AlignedData);

@@ -12,8 +12,8 @@ export const CHARTS = {
   memory: ['used', 'registered'],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
-/** Milliseconds since 1970, then a figure for each line. */
-export type Sample = readonly [atMs: number, ...figures: number[]];
+/** Milliseconds since 1970, then a figure for each line; null: there was nothing of which it could be. */
+export type Sample = readonly [atMs: number, ...figures: (number | null)[]];
 
 const MIB = 1 << 20;
 /** A chart shows no more, and an hour of samples is sent as text. */
@@ -28,12 +28,12 @@ export function sampleOf({ atMs, gets, rates, servers }: Pick<View, 'atMs' | 'ge
   const { get, put, scan, read } = rates;
   const worst = (of: (server: ServerView) => number): number => Math.max(0, ...servers.map(of));
   const mebibytes = (of: (server: ServerView) => number): number => servers.reduce((n, s) => n + of(s), 0) / MIB;
-  const figures: { readonly [Chart in keyof typeof CHARTS]: readonly number[] } = {
+  const figures: { readonly [Chart in keyof typeof CHARTS]: readonly (number | null)[] } = {
     operations: [gets.perSecond, get, put, changes(rates) - put, scan, read],
-    reads: [gets.readsPerGet],
+    reads: [gets.perSecond === 0 ? null : gets.readsPerGet],
     latency: [worst((s) => s.putUsP50), worst((s) => s.putUsP99), worst((s) => s.getUsP99), worst((s) => s.syncUsP99)],
     memory: [mebibytes((s) => s.usedBytes), mebibytes((s) => s.memoryBytes)],
   };
   const { operations, reads, latency, memory } = figures;
-  return [atMs, ...[operations, reads, latency, memory].flat().map((n) => Number(n.toPrecision(DIGITS)))];
+  return [atMs, ...[operations, reads, latency, memory].flat().map((n) => n && Number(n.toPrecision(DIGITS)))];
 }

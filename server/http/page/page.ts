@@ -123,7 +123,7 @@ function draw(samples: readonly Sample[]): void {
   let from = 1;
   for (const chart of charts) {
     const to = from + chart.lines;
-    chart.add(samples.map(([atMs, ...figures]) => [atMs, ...figures.slice(from - 1, to - 1)]));
+    chart.add(samples.map(([atMs, ...figures]) => [atMs, ...figures.slice(from - 1, to - 1)] as const));
     from = to;
   }
   drawnMs = samples.at(-1)?.[0] ?? drawnMs;

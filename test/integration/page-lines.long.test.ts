@@ -81,3 +81,18 @@ test.serial('where there are no GETs there are no READs per GET, and a moment wi
   t.true((await drawn(page, line)) >= POINT_PX);
   t.deepEqual(wrong, []);
 });
+
+test.serial('times of the page are those of the browser, whose zone they name', async (t) => {
+  let looks = 0;
+  const { page, wrong } = await visitMade(t, () => (looks++ === 0 ? { ...incident(), leader: 's3' } : incident()));
+  const session = await page.context().newCDPSession(page);
+  await session.send('Emulation.setTimezoneOverride', { timezoneId: 'Asia/Kolkata' });
+  await page.reload();
+  await page.locator('#zone', { hasText: /^times in UTC\+5:30$/ }).waitFor();
+  await page.locator('#operations .u-legend', { hasText: /\d\d:\d\d:\d\d UTC\+5:30/ }).waitFor();
+  const time = page.locator('#happened time').first();
+  const at = new Date((await time.getAttribute('datetime')) ?? '');
+  const there = at.toLocaleTimeString('en-GB', { timeZone: 'Asia/Kolkata' });
+  t.is(await time.textContent(), there);
+  t.deepEqual(wrong, []);
+});

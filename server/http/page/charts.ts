@@ -5,7 +5,7 @@
  * and the highest values.
  */
 import type UPlot from 'uplot';
-import { byId } from './elements.js';
+import { byId, clock, zoneAt } from './elements.js';
 
 declare const uPlot: typeof UPlot;
 
@@ -16,7 +16,7 @@ const COLOURS = ['#3f7fd0', '#d9822b', '#3c9d6b', '#b0569f', '#8a7a2f', '#5aa5b5
 // The enum is in uPlot's types alone.
 // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment
 const LOGARITHMIC: UPlot.Scale = { distr: 3 };
-const clock = (seconds: number): string => new Date(seconds * 1000).toLocaleTimeString('en-GB');
+const clockAt = (seconds: number): string => clock(seconds * 1000);
 const valueText = (value: number | null): string =>
   value === null ? '-' : value < 10 ? value.toFixed(2) : Math.round(value).toLocaleString('en');
 
@@ -59,11 +59,14 @@ export class Chart {
         cursor: { drag: { x: false, y: false } },
         scales: { y: isLog ? LOGARITHMIC : { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
         axes: [
-          { ...axis, values: (_, all) => all.map(clock) },
+          { ...axis, values: (_, all) => all.map(clockAt) },
           { ...axis, size: 56 },
         ],
         series: [
-          { label: 'at', value: (_: unknown, at: number | null) => (at === null ? '-' : clock(at)) },
+          {
+            label: 'at',
+            value: (_: unknown, at: number | null) => (at === null ? '-' : `${clockAt(at)} ${zoneAt(at * 1000)}`),
+          },
           ...names.map((label, i) => ({
             label,
             stroke: COLOURS[i % COLOURS.length] ?? '',
@@ -103,7 +106,7 @@ export class Chart {
 
   #inWords(): string {
     const [times = [], ...columns] = this.#data;
-    const [first = '-', last = '-'] = [times[0], times.at(-1)].map((at) => clock(Number(at)));
+    const [first = '-', last = '-'] = [times[0], times.at(-1)].map((at) => clockAt(Number(at)));
     const most = columns.map((column, i) => {
       const highest = column.reduce((a, b) => (Number(b) > Number(a) ? b : a), null);
       return `${this.#names[i] ?? ''} ${valueText(highest)}`;

@@ -51,6 +51,18 @@ export function fillList(list: Element, lines: readonly string[], none = ''): vo
   list.replaceChildren(...(items.length === 0 && none !== '' ? [element('li', none, 'dim')] : items));
 }
 
+/** Of the browser: `UTC+5:30`, as an offset in minutes of `getTimezoneOffset`. */
+export function zoneText(minutesBehind: number): string {
+  const minutes = Math.abs(minutesBehind);
+  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
+  const past = rest === 0 ? '' : `:${String(rest).padStart(2, '0')}`;
+  return minutes === 0 ? 'UTC' : `UTC${minutesBehind > 0 ? '-' : '+'}${hours}${past}`;
+}
+
+/** The time of day in the browser's zone. */
+export const clock = (atMs: number): string => new Date(atMs).toLocaleTimeString('en-GB');
+export const zoneAt = (atMs: number): string => zoneText(new Date(atMs).getTimezoneOffset());
+
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 export function bytes(n: number): string {
   const unit = Math.min(UNITS.length - 1, n < 1 ? 0 : Math.floor(Math.log2(n) / 10));

@@ -5,7 +5,19 @@
 import type { Happening } from '../happenings.js';
 import type { ServerView, ShardView, View } from '../view.js';
 import { Chart } from './charts.js';
-import { byId, bytes, count, element, fillList, fillTable, micros, span, type Cell } from './elements.js';
+import {
+  byId,
+  bytes,
+  clock,
+  count,
+  element,
+  fillList,
+  fillTable,
+  micros,
+  span,
+  zoneAt,
+  type Cell,
+} from './elements.js';
 import { changes, CHARTS, sampleOf, type Sample } from './figures.js';
 import { lostText } from './connection.js';
 import { follow, type Refusal } from './follow.js';
@@ -129,12 +141,13 @@ function draw(samples: readonly Sample[]): void {
   drawnMs = samples.at(-1)?.[0] ?? drawnMs;
 }
 
-const clock = (atMs: number): string => new Date(atMs).toLocaleTimeString('en-GB');
-
 function listed(atMs: number, text: string, kind = ''): void {
   const item = element('li', '', kind);
-  item.append(element('time', clock(atMs)), text);
+  const time = element('time', clock(atMs));
+  time.setAttribute('datetime', new Date(atMs).toISOString());
+  item.append(time, text);
   byId('happened').prepend(item);
+  byId('zone').textContent = `times in ${zoneAt(atMs)}`;
 }
 
 let newest = 0;
@@ -177,7 +190,11 @@ function look(view: View): void {
 function lose(refusal: Refusal | undefined): void {
   isLost = true;
   showHealth(refusal === undefined ? 'not connected' : 'refused', 'bad');
-  const text = lostText(seen?.answeredBy ?? location.host, refusal, seen === undefined ? undefined : clock(seen.atMs));
+  const text = lostText(
+    seen?.answeredBy ?? location.host,
+    refusal,
+    seen === undefined ? undefined : `${clock(seen.atMs)} ${zoneAt(seen.atMs)}`,
+  );
   const box = byId('connection');
   box.hidden = false;
   // A screen reader says it once.

@@ -7,8 +7,8 @@ import { RAISE_DESCRIPTORS } from './descriptors.js';
 import { isNearlyFull, memoryOf, type ClusterStatus, type MemberStatus, type ShardStatus } from './status.js';
 import { errnoText } from '../net/regular-file.js';
 
-const list = (all: readonly (string | number)[]): string => all.join(', ');
-const numbers = (shards: readonly ShardStatus[]): string =>
+export const list = (all: readonly (string | number)[]): string => all.join(', ');
+export const numbers = (shards: readonly ShardStatus[]): string =>
   `${shards.length === 1 ? 'shard' : 'shards'} ${list(shards.map(({ shard }) => shard))}`;
 
 /**

@@ -291,6 +291,22 @@ test('a server with a copy in sync is not removed; one whose copy joins is, with
   t.is(log.copies, `${a} in-sync`);
 });
 
+test('a drained server with copies is not sent back to the drain: what they wait for is said', (t) => {
+  const log = new CopyLog({ replicas: 2, minInSync: 2 }, 3);
+  const [a = '', b = ''] = log.others;
+  const { raftId } = log.state.servers.find((s) => s.id === a)!;
+  log.with(a).do({ t: 'server-drain', id: a, draining: true });
+  t.is(
+    log.try({ t: 'server-remove', id: a, raftId }),
+    `ERR_BUSY: ${a} is drained, and still has copies of 1 shard, until others have taken their place: farkv status shows how far that is`,
+  );
+  log.do(joinOf(b, 60, Number(b.slice(1)), 0));
+  t.is(
+    log.try({ t: 'server-remove', id: a, raftId }),
+    `ERR_BUSY: ${a} is drained, and still has copies of 1 shard, since one other server keeps values: add a server (farkv server --join), or want fewer copies (farkv replication set --replicas 1 --min-in-sync 1); they go then`,
+  );
+});
+
 const CACHE = { t: 'policy-set', tenant: 0, level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' } as const;
 const moveTo = (log: CopyLog, to: string) => ({ t: 'shard-move', shard: 0, epoch: log.shard(0).epoch, to }) as const;
 

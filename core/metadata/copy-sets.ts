@@ -35,6 +35,12 @@ export function waitsOnLoss({ level, onLoss }: Policy): boolean {
   return level !== 'cache' && onLoss === 'wait';
 }
 
+/** The command after which so many servers are enough for a tenant's copies; `tenant`: undefined is the default one. */
+export function fewerCopies(tenant: string | undefined, servers: number, policy?: Pick<Policy, 'minInSync'>): string {
+  const least = (policy?.minInSync ?? 1) > servers ? ` --min-in-sync ${servers}` : '';
+  return `farkv replication set${tenant === undefined ? '' : ` --tenant ${tenant}`} --replicas ${servers}${least}`;
+}
+
 /** The shard has, or will have, copies beside its owner's. A move would leave them behind. */
 export function hasCopies(state: MetadataState, shard: number): boolean {
   return policyOf(state, shard).level !== 'cache' || (state.copySets?.[shard]?.copies.length ?? 0) > 1;

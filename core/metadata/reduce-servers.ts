@@ -1,11 +1,12 @@
 /** Commands about servers: the format itself, who belongs to the cluster, who votes, who is to own nothing. */
 import { MEMBERS_MAX } from './check-state.js';
 import type { MemberJoin, RaiseFormat, ServerAdd, ServerDrain, ServerRemove, VotersSet } from './commands.js';
-import { firstCopySets, isWhole, policyOf, revised, withSets } from './copy-sets.js';
+import { fewerCopies, firstCopySets, isWhole, policyOf, revised, withSets } from './copy-sets.js';
 import { tokensAfter } from './join-tokens.js';
-import { isWitness, raftIdOf } from './placement.js';
+import { isWitness, keepersOf, raftIdOf } from './placement.js';
 import { changed, refused, type Reduced } from './reduced.js';
 import type { CopySet, MetadataState, Server } from './state.js';
+import { tenantRanges } from './tenants.js';
 
 const byId = (a: Server, b: Server): number => (a.id < b.id ? -1 : 1);
 
@@ -68,7 +69,7 @@ export function removeServer(state: MetadataState, c: ServerRemove): Reduced {
     );
   const kept = (state.copySets ?? []).filter((set) => set.copies.some((copy) => copy.member === c.id && isWhole(copy)));
   // mutation: copies/server-with-a-copy-removed
-  if (kept.length > 0) return refused('ERR_BUSY', whyKept(state, c.id, kept));
+  if (kept.length > 0) return refused('ERR_BUSY', whyKept(state, present, kept));
   const voters = state.voters.filter((id) => id !== c.id);
   if (voters.length === 0) return refused('ERR_BUSY', `${c.id} is the only voter of the metadata group`);
   const members = new Map(state.members);
@@ -88,14 +89,33 @@ export function removeServer(state: MetadataState, c: ServerRemove): Reduced {
 }
 
 /** Nobody could take the place of a copy of a shard without an owner: what is there comes back, or is given up. */
-function whyKept({ copySets = [], shards }: MetadataState, id: string, kept: readonly CopySet[]): string {
+function whyKept(state: MetadataState, { id, draining }: Server, kept: readonly CopySet[]): string {
+  const { copySets = [], shards } = state;
   const lost = shards.filter(({ shard, owner }) => owner === undefined && kept.some((set) => set === copySets[shard]));
-  if (lost.length === 0)
-    return `${id} has copies of ${kept.length === 1 ? '1 shard' : `${kept.length} shards`}: farkv drain ${id} first`;
+  if (lost.length === 0) {
+    const has = `has copies of ${kept.length === 1 ? '1 shard' : `${kept.length} shards`}`;
+    return draining
+      ? `${id} is drained, and still ${has}${whyStuck(state, kept)}`
+      : `${id} ${has}: farkv drain ${id} first`;
+  }
   const named = lost.map(({ shard }) => shard).join(', ');
   return lost.length === 1
     ? `${id} has a copy of shard ${named}, which has no owner: if no other server has its values, bring ${id} back; if it is lost, farkv status names the command that gives its values up`
     : `${id} has copies of shards ${named}, which have no owner: if no other server has their values, bring ${id} back; if it is lost, farkv status names the commands that give their values up`;
+}
+
+/** Why copies of a drained server are still there: others are being made, or too few servers may have one. */
+function whyStuck(state: MetadataState, kept: readonly CopySet[]): string {
+  const draining = new Set(state.servers.filter((s) => s.draining).map(({ id }) => id));
+  const servers = keepersOf(state).filter(({ id }) => !draining.has(id)).length;
+  const commands = tenantRanges(state).flatMap(({ first, count }, tenant) => {
+    const policy = policyOf(state, first);
+    const isKept = state.copySets?.slice(first, first + count).some((set) => kept.includes(set)) === true;
+    const name = tenant === 0 ? undefined : state.tenants[tenant - 1]?.name;
+    return isKept && policy.replicas > servers ? [fewerCopies(name, servers, policy)] : [];
+  });
+  if (commands.length === 0) return ', until others have taken their place: farkv status shows how far that is';
+  return `, since ${servers === 1 ? 'one other server keeps' : `${servers} other servers keep`} values: add a server (farkv server --join), or want fewer copies (${commands.join('; ')}); they go then`;
 }
 
 export function drainServer(state: MetadataState, c: ServerDrain): Reduced {

@@ -104,7 +104,7 @@ const command: CliCommand<ConnectionArguments> = {
       })
       .command({
         command: ACTIONS.remove,
-        describe: 'Remove a server for good: a drained one, or a dead one that owns no shards',
+        describe: 'Remove a server for good: a drained one without copies, or a dead one that owns no shards',
         builder: idOption,
         handler: remove,
       })

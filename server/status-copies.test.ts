@@ -32,6 +32,19 @@ test('copies in sync are counted, with the servers that have them and what is wr
   t.is(text(log, 0), `2/2 ${owner} ${a}`);
 });
 
+test("the owner's copy comes first, also where another one was the owner's before", (t) => {
+  const log = new CopyLog({ replicas: 2 });
+  const first = log.owner!;
+  const [a = ''] = log.others;
+  log.with(a).do({ t: 'shards-promoted', id: a, memberIncarnation: log.start(a), shards: [log.promotion(a)] });
+  t.is(log.owner, a);
+  t.deepEqual(
+    log.set.copies.map(({ member }) => member),
+    [first, a],
+  );
+  t.is(text(log), `1/2 ${a} ${first} (joining) DEGRADED`);
+});
+
 test('a copy that could not be made is told with its server, and with what it lacks', (t) => {
   const log = new CopyLog({ replicas: 2 });
   const [a = '', b = ''] = log.others;

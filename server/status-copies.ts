@@ -144,7 +144,7 @@ export function copiesStatus(
     inSync: synced,
     wanted: replicas,
     minInSync,
-    copies: set.copies.map((copy) => ({
+    copies: ownersFirst(set.copies, of?.owner).map((copy) => ({
       member: copy.member,
       state: copy.state,
       ...(copy.state === 'joining' && heldBack.includes(copy.member) ? { heldBack: true } : {}),
@@ -158,6 +158,10 @@ export function copiesStatus(
     ...(awaits.length === 0 ? {} : { awaits }),
     ...(gone ? { gone: true } : {}),
   };
+}
+
+function ownersFirst(copies: readonly Copy[], owner: string | undefined): readonly Copy[] {
+  return [...copies].sort((a, b) => Number(b.member === owner) - Number(a.member === owner));
 }
 
 /** Servers of whole copies that are not there, while none that is there may lead: no time changes that. */

@@ -1,6 +1,6 @@
 /** What operators read while they wait for shards that move. */
 import test from 'ava';
-import { errorLines, roomLines } from './move-lines.js';
+import { errorLines, failoverLines, roomLines } from './move-lines.js';
 import type { ClusterStatus } from './status.js';
 
 const waiting = (copies: object, handover: object = { handover: true }): ClusterStatus =>
@@ -30,4 +30,17 @@ test('a handover is not said to wait for room that it does not wait for', (t) =>
     roomLines(waiting({ copies: [full] }), ({ to }) => to === 's3'),
     [],
   );
+});
+
+test('of owners that were replaced together each is told, and earlier ones are not', (t) => {
+  const of = (from: string, to: string, agoMs: number) =>
+    ({ from, to, shards: 2, why: 'silent', values: 'all', agoMs }) as const;
+  const lines = failoverLines({
+    failovers: [of('s3', 's1', 7000), of('s4', 's1', 7900), of('s4', 's2', 8100), of('s2', 's1', 60_000)],
+  });
+  t.deepEqual(
+    lines.map((line) => /^last failover: (.*) s ago, since \S+ did not answer/.exec(line)?.[1]),
+    ['2 shards from s3 to s1 7', '2 shards from s4 to s1 8', '2 shards from s4 to s2 8'],
+  );
+  t.deepEqual(failoverLines({ failovers: [] }), []);
 });

@@ -50,11 +50,14 @@ export function moveLines({ moves, shards }: ClusterStatus): string[] {
   );
 }
 
-/** The newest alone, and why it was; of an owner whose shards went to several servers, a line each. */
+/** Owners that fell silent together are replaced within this time: by copies at once, or when their leases are over. */
+const TOGETHER_MS = 5000;
+
+/** The newest, why it was, and those shortly before it; of an owner whose shards went to several servers, a line each. */
 export function failoverLines({ failovers }: Pick<ClusterStatus, 'failovers'>): string[] {
-  const [newest] = failovers;
+  const newestMs = failovers[0]?.agoMs ?? 0;
   return failovers
-    .filter(({ from, agoMs }) => from === newest?.from && agoMs - newest.agoMs < 1000)
+    .filter(({ agoMs }) => agoMs - newestMs < TOGETHER_MS)
     .map((one) => `last failover: ${whatText(one)} ${Math.round(one.agoMs / 1000)} s ago, ${whyText(one)}`);
 }
 

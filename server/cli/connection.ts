@@ -16,7 +16,8 @@ export type ConnectionArguments = Pick<
 
 const DEFAULT_ADDRESS = `127.0.0.1:${DEFAULT_PORT}`;
 
-export function connectionOptions<T>(y: Argv<T>): Argv<T & ConnectionArguments> {
+/** `whose`: the role whose token is enough. */
+export function connectionOptions<T>(y: Argv<T>, whose = 'an operator'): Argv<T & ConnectionArguments> {
   const environment = process.env.FARKV_CONNECT;
   return y.options({
     connect: {
@@ -30,13 +31,12 @@ export function connectionOptions<T>(y: Argv<T>): Argv<T & ConnectionArguments> 
     token: {
       type: 'string',
       requiresArg: true,
-      describe:
-        'Token of an operator (FARKV_TOKEN). Other users of this machine see it in the process list: prefer the variable or --token-file',
+      describe: `Token of ${whose} (FARKV_TOKEN). Other users of this machine see it in the process list: prefer the variable or --token-file`,
     },
     'token-file': {
       type: 'string',
       requiresArg: true,
-      describe: 'File with the token of an operator, its first line; for its owner alone, mode 600 (FARKV_TOKEN_FILE)',
+      describe: `File with the token of ${whose}, its first line; for its owner alone, mode 600 (FARKV_TOKEN_FILE)`,
     },
     tls: { type: 'boolean', default: false, describe: 'Use TLS, and trust the authorities of the system' },
     'tls-ca': {

@@ -78,7 +78,7 @@ const command: CliCommand<ConnectionArguments> = {
   describe: 'List, announce and remove servers of a cluster',
   actions: ACTIONS,
   builder: (y) =>
-    connectionOptions(y)
+    connectionOptions(y, 'an operator, for list also of a monitor')
       .command({
         command: ACTIONS.list,
         describe: 'Servers, their roles in the metadata group, and how many shards each owns',

@@ -119,7 +119,7 @@ const command: CliCommand<ConnectionArguments> = {
   describe: 'Show or set how many servers keep each value',
   actions: ACTIONS,
   builder: (y) =>
-    connectionOptions(y)
+    connectionOptions(y, 'an operator, for show also of a monitor')
       .command({
         command: ACTIONS.show,
         describe: 'Print what is set, for all tenants or one',

@@ -21,7 +21,7 @@ interface StatusArguments extends ConnectionArguments {
 }
 
 function builder(y: Argv): Argv<StatusArguments> {
-  return connectionOptions(y)
+  return connectionOptions(y, 'an operator or a monitor')
     .option('json', {
       type: 'boolean',
       default: false,

@@ -93,7 +93,7 @@ const command: CliCommand<TopArguments> = {
   command: 'top',
   describe: 'Show servers, rates, latency and what is wrong, once per second',
   builder: (y): Argv<TopArguments> =>
-    connectionOptions(y)
+    connectionOptions(y, 'an operator or a monitor')
       .option('json', {
         type: 'boolean',
         default: false,

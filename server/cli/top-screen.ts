@@ -15,6 +15,8 @@ const micros = (us: number): string => (us === 0 ? '-' : formatDuration(us * 100
 interface ServerColumn extends Column {
   /** A server that is not up has none of these. */
   readonly ofLiving?: boolean;
+  /** Nor has a witness. */
+  readonly ofKeepers?: boolean;
   /** On a screen that is too narrow the highest numbers are left out first. */
   readonly leftOut: number;
   readonly cell: (server: ServerView) => string;
@@ -25,26 +27,40 @@ const right = (title: string, leftOut: number, cell: ServerColumn['cell'], ofLiv
   leftOut,
   cell,
   ofLiving,
+  ofKeepers: title !== 'CLIENTS',
   right: true,
 });
+/** Also as a part of --memory, at which changes fail. */
+const usedText = ({ usedBytes, limitBytes }: ServerView): string =>
+  limitBytes === 0
+    ? formatSize(usedBytes)
+    : `${formatSize(usedBytes)}, ${Math.floor((100 * usedBytes) / limitBytes)} %`;
 const COLUMNS: readonly ServerColumn[] = [
   { title: 'SERVER', leftOut: 0, cell: ({ id }) => id },
   {
     title: 'STATE',
     leftOut: 0,
-    cell: (s) => [s.state, ...(s.leader ? ['leader'] : []), ...(s.draining ? ['draining'] : [])].join(', '),
+    cell: (s) =>
+      [
+        s.state,
+        ...(s.witness ? ['witness'] : []),
+        ...(s.leader ? ['leader'] : []),
+        ...(s.draining ? ['draining'] : []),
+      ].join(', '),
   },
   { title: 'LEASE', leftOut: 1, ofLiving: true, cell: ({ leaseHeld }) => (leaseHeld ? 'held' : 'none') },
   right('SHARDS', 2, ({ shards }) => String(shards), false),
-  right('COPIES', 6, ({ copies }) => String(copies), false),
-  right('ENTRIES', 7, ({ entries }) => count(entries)),
-  right('MEMORY', 0, ({ memoryBytes }) => formatSize(memoryBytes)),
+  right('COPIES', 8, ({ copies }) => String(copies), false),
+  right('ENTRIES', 9, ({ entries }) => count(entries)),
+  right('USED', 0, usedText),
+  right('MEMORY', 5, ({ memoryBytes }) => formatSize(memoryBytes)),
+  right('LIMIT', 4, ({ limitBytes }) => (limitBytes === 0 ? '-' : formatSize(limitBytes)), false),
   right('READS/S', 0, ({ rates }) => count(rates.get + rates.read)),
   right('PUTS/S', 0, ({ rates }) => count(rates.put)),
-  right('OTHER/S', 9, ({ rates }) => count(otherChanges(rates))),
-  right('PUT P50', 8, ({ putUsP50 }) => micros(putUsP50)),
+  right('OTHER/S', 11, ({ rates }) => count(otherChanges(rates))),
+  right('PUT P50', 10, ({ putUsP50 }) => micros(putUsP50)),
   right('PUT P99', 0, ({ putUsP99 }) => micros(putUsP99)),
-  right('CLIENTS', 5, ({ clients }) => String(clients)),
+  right('CLIENTS', 3, ({ clients }) => String(clients)),
 ];
 
 /** As many columns as there is room for. */
@@ -52,7 +68,9 @@ function serverTable(servers: readonly ServerView[], width: number): string[] {
   for (let most = Math.max(...COLUMNS.map(({ leftOut }) => leftOut)); ; most--) {
     const columns = COLUMNS.filter(({ leftOut }) => leftOut <= most);
     const rows = servers.map((server) =>
-      columns.map(({ cell, ofLiving }) => (ofLiving === true && server.state !== 'up' ? '-' : cell(server))),
+      columns.map(({ cell, ofLiving, ofKeepers }) =>
+        (ofLiving === true && server.state !== 'up') || (ofKeepers === true && server.witness) ? '-' : cell(server),
+      ),
     );
     const lines = table(columns, rows).trimEnd().split('\n');
     if (most === 0 || lines.every((line) => line.length <= width)) return lines;
@@ -90,7 +108,7 @@ function headline(view: View): string[] {
   const wanted = shards.reduce((n, shard) => n + shard.wanted, 0);
   return [
     `farkv ${visible(clusterId).slice(0, 8)}`,
-    new Date(atMs).toISOString().slice(11, 19),
+    `${new Date(atMs).toISOString().slice(11, 19)} UTC`,
     `leader ${visible(leader || 'none')}, term ${term}`,
     `${served} of ${shards.length} shards served`,
     `copies ${inSync}/${wanted} in sync`,
@@ -103,6 +121,7 @@ const isFine = ({ state, trouble }: ShardView): boolean => state === 'serving' &
 /** At most as many lines as the screen has; what needs a person comes first, shards last. */
 export function topScreen(view: View, screen: Screen): string {
   const wrong = view.shards.filter((shard) => !isFine(shard));
+  const isCalm = view.attention.length === 0 && view.underWay.length === 0;
   const lines = [
     ...wrapped(headline(view), screen.columns),
     ...(view.gets.perSecond === 0
@@ -115,12 +134,13 @@ export function topScreen(view: View, screen: Screen): string {
     ...serverTable(view.servers, screen.columns),
     '',
     ...view.moves.flatMap((line) => sentence(line, screen.columns)),
+    ...view.underWay.flatMap((line) => sentence(line, screen.columns)),
     ...view.advice.flatMap((line) => sentence(`advice: ${line}`, screen.columns)),
     ...wrong.map(
       ({ shard, owner, state, inSync, wanted, trouble }) =>
         `shard ${shard}: ${state} at ${visible(owner || 'nobody')}, copies ${inSync}/${wanted} ${visible(trouble)}`,
     ),
-    ...(wrong.length === 0 ? ['every shard is as it should be'] : []),
+    ...(wrong.length > 0 ? [] : [isCalm ? 'every shard is as it should be' : 'every shard is served']),
   ];
   return lines
     .slice(0, screen.rows)

@@ -110,7 +110,7 @@ test('a server that has started again counts anew, also under the same process i
 test('a frame says first what needs a person, fits its screen, and has no control characters', (t) => {
   const view = viewOf({ atMs: 3000, status: status(300, { id: 's\u001b[2J' }) });
   const frame = topScreen(view, { columns: Infinity, rows: Infinity });
-  t.regex(frame, /^farkv abababab {2}00:00:03 {2}leader s1, term 3 {2}1 of 2 shards served/);
+  t.regex(frame, /^farkv abababab {2}00:00:03 UTC {2}leader s1, term 3 {2}1 of 2 shards served/);
   t.regex(frame.split('\n')[1] ?? '', /^needs attention: s2 does not answer/);
   t.regex(frame, /^s\\x1b\[2J +up, leader +held/m);
   t.regex(frame, /^advice: the metadata group has two voters, .*\n/m);
@@ -169,10 +169,10 @@ test('a narrow screen has fewer columns, and whole ones', (t) => {
   const lines = topScreen(view, { columns: 80, rows: 24 }).split('\n');
   t.true(lines.every((line) => line.length <= 80));
   const titles = lines.find((line) => line.startsWith('SERVER'));
-  t.regex(titles ?? '', /^SERVER +STATE .*MEMORY +READS\/S +PUTS\/S .*PUT P99/);
-  t.regex(lines.find((line) => line.startsWith('s1 ')) ?? '', / 1,234,567 +617,284 +4\.\d+ µs /);
+  t.regex(titles ?? '', /^SERVER +STATE .*USED +READS\/S +PUTS\/S .*PUT P99/);
+  t.regex(lines.find((line) => line.startsWith('s1 ')) ?? '', / 1,234,567 +617,284 +4\.\d+ µs$/);
   const wide = topScreen(view, { columns: 200, rows: 24 });
-  for (const title of ['LEASE', 'COPIES', 'ENTRIES', 'OTHER/S', 'PUT P50', 'CLIENTS'])
+  for (const title of ['LEASE', 'MEMORY', 'LIMIT', 'COPIES', 'ENTRIES', 'OTHER/S', 'PUT P50', 'CLIENTS'])
     t.true(wide.includes(title), title);
 });
 

@@ -78,9 +78,9 @@ onTerminal('on a terminal farkv top shows frames until a key ends it, and leaves
       t.true(lines.length <= ROWS, `${name}: ${lines.length} lines`);
       for (const line of lines) t.true(line.length <= COLUMNS, line);
       const text = lines.join('\n');
-      t.regex(text, /^farkv \w+ {2}[\d:]+ {2}leader s\d, term \d+ {2}6 of 6 shards served$/m);
+      t.regex(text, /^farkv \w+ {2}[\d:]+ UTC {2}leader s\d, term \d+ {2}6 of 6 shards served$/m);
       t.regex(text, /^copies \d+\/12 in sync {2}lag \d+$/m);
-      t.regex(text, /^SERVER +STATE .*MEMORY +READS\/S +PUTS\/S +PUT P99\b/m);
+      t.regex(text, /^SERVER +STATE .*USED +READS\/S +PUTS\/S +PUT P99\b/m);
     }
   }
 });

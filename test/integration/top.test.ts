@@ -26,7 +26,9 @@ test('without a terminal its rates are those of a second', async (t) => {
   const { stdout } = await farkv(['top', '--connect', cluster.addresses.join(',')]);
   load.on = false;
   await loading;
-  const [, puts = '0'] = /^s1 +up, leader +held +3 +\d+ +[\d,]+ +[\d.]+ \w+ +[\d,]+ +([\d,]+) /m.exec(stdout) ?? [];
+  const [, puts = '0'] =
+    /^s1 +up, leader +held +3 +\d+ +[\d,]+ +[\d.]+ \w+, \d+ %(?: +[\d.]+ \w+){2} +[\d,]+ +([\d,]+) /m.exec(stdout) ??
+    [];
   t.true(Number(puts.replaceAll(',', '')) > 0, stdout);
 });
 

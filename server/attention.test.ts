@@ -18,6 +18,7 @@ const shard = (number: number, more: object = {}): ShardStatus =>
 const status = (more: object = {}): ClusterStatus =>
   ({
     leader: 's1',
+    moves: [],
     members: [member('s1'), member('s2'), member('s3')],
     shards: [shard(0), shard(1)],
     ...more,
@@ -283,6 +284,37 @@ test('two voters need nobody, and whoever reads the status is told to have a thi
   t.deepEqual(advice(status({ members: two, leader: undefined })), [], 'nobody can join');
 });
 
+test('owners that a rebalance would spread are told with it, and only where it would move something', (t) => {
+  const ids = ['s1', 's2', 's3'];
+  const of = (owners: readonly number[], more: object = {}, ...changed: MemberStatus[]): string[] =>
+    advice(
+      status({
+        members: ids.map((id) => changed.find((one) => one.id === id) ?? member(id, { memoryBytes: 2 ** 30 })),
+        shards: owners
+          .flatMap((count, i) => Array.from({ length: count }, () => ids[i]))
+          .map((owner, i) => shard(i, { owner })),
+        ...more,
+      }),
+    );
+  const after = (moves: string): string[] => [
+    `shards are not spread by the memory of the servers: s1 owns 0, s2 owns 9, s3 owns 3; farkv shard rebalance moves ${moves}, and with --dry-run says which`,
+  ];
+  t.deepEqual(of([0, 9, 3]), after('5'));
+  t.deepEqual(of([4, 4, 4]), []);
+  t.deepEqual(of([5, 4, 4]), [], 'what one has more is nobody');
+  t.regex(of([5, 4, 3])[0] ?? '', /; farkv shard rebalance moves one, /);
+  const large = member('s1', { memoryBytes: 2 ** 31 });
+  t.deepEqual(of([6, 3, 3], {}, large), [], 'by memory');
+  t.is(of([4, 4, 4], {}, large).length, 1);
+  t.deepEqual(of([0, 6, 6], {}, member('s1', { memoryBytes: 0, witness: true })), []);
+  t.deepEqual(of([0, 6, 6], {}, member('s1', { memoryBytes: 2 ** 30, draining: true })), []);
+  t.deepEqual(of([0, 9, 3], { moves: [{ shard: 1, to: 's1' }] }), [], 'it goes on');
+  t.deepEqual(of([0, 9, 3], { leader: undefined }), []);
+  for (const gone of [{ state: 'unreachable' }, { state: 'absent' }, { node: { stopping: true } }] as const)
+    t.deepEqual(of([0, 9, 3], {}, member('s1', { memoryBytes: 2 ** 30, ...gone })), [], 'it is to come back first');
+  t.deepEqual(of([1, 8, 3], {}, member('s1', { memoryBytes: 2 ** 30, draining: true })), [], 'it gives its shard away');
+});
+
 /** With every line that can be made: what begins it, and whose status it is of. */
 const WRONG: readonly (readonly [line: string, status: ClusterStatus])[] = (() => {
   const away = member('s2', { state: 'unreachable' });
@@ -326,7 +358,12 @@ const WRONG: readonly (readonly [line: string, status: ClusterStatus])[] = (() =
 test('each line names a command with its action, or an option of a server', async (t) => {
   const options = OPTION_NAMES.map((name) => `--${name}`);
   const two = status({ members: [member('s1'), member('s2')] });
-  for (const [begin, wrong] of [...WRONG, ['the metadata group has two voters', two]] as const) {
+  const skewed = status({ members: ['s1', 's2', 's3'].map((id) => member(id, { memoryBytes: 1 })) });
+  for (const [begin, wrong] of [
+    ...WRONG,
+    ['the metadata group has two voters', two],
+    ['shards are not spread', skewed],
+  ] as const) {
     const lines = [...advice(wrong), ...attention(wrong)];
     t.true(
       lines.some((line) => line.startsWith(begin)),

@@ -5,6 +5,7 @@
  */
 import { RAISE_DESCRIPTORS } from './descriptors.js';
 import { isNearlyFull, memoryOf, type ClusterStatus, type MemberStatus, type ShardStatus } from './status.js';
+import { planRebalance } from '../core/metadata/plan.js';
 import { errnoText } from '../net/regular-file.js';
 
 export const list = (all: readonly (string | number)[]): string => all.join(', ');
@@ -85,12 +86,33 @@ export function underWay(status: ClusterStatus): string[] {
  * What works and could be safer, with what to do, a line each. Nobody is needed now: these lines decide no exit code.
  * An empty list also while no server leads, since nobody can join then.
  */
-export function advice({ leader, members }: ClusterStatus): string[] {
+export function advice(status: ClusterStatus): string[] {
+  return [...ofVoters(status), ...ofSpread(status)];
+}
+
+function ofVoters({ leader, members }: ClusterStatus): string[] {
   const ids = votersOf(members).map(({ id }) => id);
   // A learner gets a vote as soon as it has the log, or --voters says that it gets none.
   if (leader === undefined || ids.length !== 2 || members.some(({ role }) => role === 'learner')) return [];
   return [
     `the metadata group has two voters, and goes on only while both are there: if ${ids.join(' or ')} is lost, nothing is answered; add a third server (farkv server --join), with --witness if it is to keep no values`,
+  ];
+}
+
+/** As the command plans it, so that it is not named where it would do nothing; and only where all servers are there. */
+function ofSpread({ leader, members, shards, moves }: ClusterStatus): string[] {
+  const all = members.filter(({ witness }) => witness !== true);
+  const keepers = all.filter(({ draining }) => !draining);
+  const isCalm =
+    moves.length === 0 &&
+    all.every((m) => m.state === 'up' && !lacksLease(m) && m.node?.stopping !== true) &&
+    shards.every(({ state, owner }) => state === 'serving' && keepers.some(({ id }) => id === owner));
+  if (leader === undefined || !isCalm) return [];
+  const planned = planRebalance({ shards, moves }, keepers).length;
+  if (planned === 0) return [];
+  const owned = keepers.map(({ id }) => `${id} owns ${shards.filter(({ owner }) => owner === id).length}`);
+  return [
+    `shards are not spread by the memory of the servers: ${list(owned)}; farkv shard rebalance moves ${planned === 1 ? 'one' : planned}, and with --dry-run says which`,
   ];
 }
 

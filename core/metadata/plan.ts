@@ -4,31 +4,40 @@
  * into a command: logarithms need not be the same to the last bit on every machine, and with this they need not be.
  */
 import { score } from './placement.js';
-import type { Member, MetadataState, Shard } from './state.js';
+import type { Copy, Member, MetadataState, Move, Shard } from './state.js';
+
+/** What of the metadata a plan rests on. */
+export interface Spread {
+  readonly shards: readonly Owned[];
+  readonly moves: readonly Pick<Move, 'shard' | 'to'>[];
+  readonly copySets?: readonly { readonly copies: readonly Pick<Copy, 'member' | 'state'>[] }[];
+}
+type Owned = Pick<Shard, 'shard' | 'owner'>;
+type Keeper = Pick<Member, 'id' | 'memoryBytes'>;
 
 /**
  * Highest of -weight / ln(u) wins: each member gets its weight's part of the shards (Schindelhauer and Schomaker,
  * 2005).
  */
-export function weighted(shard: number, member: Member): number {
+export function weighted(shard: number, member: Keeper): number {
   const u = (score(shard, member.id) + 1) / (2 ** 32 + 2);
   return -Math.max(1, member.memoryBytes) / Math.log(u);
 }
 
-function best(shard: number, among: readonly Member[]): Member | undefined {
-  let found: Member | undefined;
+function best(shard: number, among: readonly Keeper[]): Keeper | undefined {
+  let found: Keeper | undefined;
   for (const m of among) if (found === undefined || weighted(shard, m) > weighted(shard, found)) found = m;
   return found;
 }
 
-function loads(shards: readonly Pick<Shard, 'owner'>[]): Map<string, number> {
+function loads(shards: readonly Pick<Owned, 'owner'>[]): Map<string, number> {
   const load = new Map<string, number>();
   for (const s of shards) if (s.owner !== undefined) load.set(s.owner, (load.get(s.owner) ?? 0) + 1);
   return load;
 }
 
 /** Each member's part of `count` shards by weight; not whole numbers. */
-export function parts(count: number, members: readonly Member[]): Map<string, number> {
+export function parts(count: number, members: readonly Keeper[]): Map<string, number> {
   const all = members.reduce((sum, m) => sum + Math.max(1, m.memoryBytes), 0);
   return new Map(members.map((m) => [m.id, (count * Math.max(1, m.memoryBytes)) / all]));
 }
@@ -55,7 +64,7 @@ export function placeOn(
 }
 
 /** The shards as they will be when the moves under way are done. */
-function withMoves(state: MetadataState): Shard[] {
+function withMoves(state: Spread): Owned[] {
   const to = new Map(state.moves.map((m) => [m.shard, m.to]));
   return state.shards.map((s) => (to.has(s.shard) ? { ...s, owner: to.get(s.shard) ?? '' } : s));
 }
@@ -67,13 +76,13 @@ export interface PlannedMove {
 }
 
 /** How many shards each member is to have: its part rounded down or, for those that lose least by it, up. */
-function quotas(shards: readonly Shard[], members: readonly Member[]): Map<string, number> {
+function quotas(shards: readonly Owned[], members: readonly Keeper[]): Map<string, number> {
   const part = parts(shards.length, members);
   const load = loads(shards);
   const quota = new Map([...part].map(([id, p]) => [id, Math.floor(p + 1e-6)]));
   let left = shards.length - [...quota.values()].reduce((sum, n) => sum + n, 0);
-  const surplus = (m: Member): number => (load.get(m.id) ?? 0) - (quota.get(m.id) ?? 0);
-  const rest = (m: Member): number => (part.get(m.id) ?? 0) - (quota.get(m.id) ?? 0);
+  const surplus = (m: Keeper): number => (load.get(m.id) ?? 0) - (quota.get(m.id) ?? 0);
+  const rest = (m: Keeper): number => (part.get(m.id) ?? 0) - (quota.get(m.id) ?? 0);
   const order = members
     .filter((m) => rest(m) > 1e-6)
     .sort(
@@ -95,19 +104,19 @@ function quotas(shards: readonly Shard[], members: readonly Member[]): Map<strin
  * but what is above a member's quota, each shard once, to a member that is below its own. Where more comes to a member
  * than its quota, the rest is planned when it has come. A shard with copies goes to one of those rather.
  */
-export function planRebalance(state: MetadataState, members: readonly Member[]): PlannedMove[] {
+export function planRebalance(state: Spread, members: readonly Keeper[]): PlannedMove[] {
   if (members.length === 0) return [];
   const shards = withMoves(state);
   const coming = new Set(state.moves.map((m) => m.shard));
   const quota = quotas(shards, members);
   const load = loads(shards);
   const byId = new Map(members.map((m) => [m.id, m]));
-  const isBelow = (m: Member): boolean => (load.get(m.id) ?? 0) < (quota.get(m.id) ?? 0);
-  const hasCopy = (s: Shard, m: Member): boolean =>
+  const isBelow = (m: Keeper): boolean => (load.get(m.id) ?? 0) < (quota.get(m.id) ?? 0);
+  const hasCopy = (s: Owned, m: Keeper): boolean =>
     state.copySets?.[s.shard]?.copies.some((c) => c.member === m.id && c.state === 'in-sync') === true;
   const below = members.filter(isBelow);
   const elsewhere = new Set(shards.filter((s) => below.some((m) => hasCopy(s, m))));
-  const surplus: Shard[] = [];
+  const surplus: Owned[] = [];
   for (const [id, count] of load) {
     const over = count - (quota.get(id) ?? 0);
     if (over <= 0) continue;

@@ -1,6 +1,6 @@
 /** Two servers that keep values and a witness, as real processes: any one of the three may die. */
 import test from 'ava';
-import { Cluster, farkv, type ServerProcess } from '../support/cluster.js';
+import { Cluster, farkv, succeeds, type ServerProcess } from '../support/cluster.js';
 import { patient } from '../support/sdk-clients.js';
 import { copied, statusWhen } from '../support/status.js';
 
@@ -64,4 +64,19 @@ test.serial('what would bring values to a witness is refused, and says why', asy
   t.regex(set.stderr, /2 servers keep values now, and each value is to have 3 copies/);
   const { shards } = await statusWhen(address, (s) => s.shards.every((one) => one.copies?.trouble === 'degraded'));
   t.true(shards.every(({ copies }) => copies?.copies.every((c) => c.member !== 's3')));
+});
+
+test.serial('one of the two is removed once the values may be at the other alone', async (t) => {
+  const cluster = await withWitness(t);
+  const { address } = cluster.server(0);
+  await statusWhen(address, copied);
+  const drained = await farkv(['drain', 's2', '--connect', address]);
+  t.is(drained.code, 1, drained.stdout);
+  t.regex(
+    drained.stderr,
+    /2 copies of each value are wanted, and one other server keeps values; s2 may be stopped: .* \(farkv replication set --replicas 1\), then farkv drain s2 again\n/,
+  );
+  await succeeds(t, cluster, 'replication', 'set', '--replicas', '1');
+  await succeeds(t, cluster, 'drain', 's2');
+  await succeeds(t, cluster, 'member', 'remove', 's2');
 });

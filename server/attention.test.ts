@@ -210,8 +210,33 @@ test('memory that is nearly full is told of the server, or of the shards that ha
     'shard 0 at s1: more than 90 % of the memory that a shard may have is used, and changes fail when it is full. That is the --memory of all servers by the number of shards: add a server (farkv server --join), or start servers again with more --memory',
   ]);
   t.deepEqual(of(935, 91), [
-    's1 uses 93 % of its --memory, and changes fail when it is full: add a server (farkv server --join), then farkv shard rebalance; or start s1 again with more --memory',
+    's1 uses 93 % of its --memory, and changes fail when it is full, also those of shards that have a copy there: add a server (farkv server --join), then farkv shard rebalance; or start s1 again with more --memory',
   ]);
+});
+
+test('changes that were refused lately are told where nothing that is full explains it', (t) => {
+  const node = { changesRefusedAgoMs: 1000 };
+  const others = [member('s2'), member('s3')];
+  const shards = [shard(0, { usedBytes: 1 << 20, memoryLimitBytes: 21 << 20 }), shard(1, { owner: 's2' })];
+  const small = status({ members: [member('s1', { node }), ...others], shards });
+  const [line = '', ...more] = advice(small);
+  t.deepEqual(more, []);
+  t.regex(
+    line,
+    /^s1 refused changes in the last five minutes .* A shard has at most 21\.0 MiB, which is the --memory of/,
+  );
+  t.deepEqual(attention(small), [], 'a writer of large values makes no exit code');
+  t.deepEqual(advice(status({ shards })), []);
+
+  const plane = (more: object): object => ({ ...node, dataPlane: { workers: [], shards: [], ...more } });
+  for (const full of [
+    member('s2', { node: plane({ workers: [{ log: { diskFull: true } }] }) }),
+    member('s2', { memoryBytes: 10, node: plane({ shards: [{ usedBytes: 10 }] }) }),
+    member('s2', { node: { fullCopies: [0] } }),
+  ]) {
+    const explained = status({ members: [member('s1', { node }), full, member('s3')], shards });
+    t.deepEqual([advice(explained).length, attention(explained).length], [0, 1]);
+  }
 });
 
 test('copies without room are told with the command, and where the disk is full only that is told', (t) => {
@@ -359,10 +384,13 @@ test('each line names a command with its action, or an option of a server', asyn
   const options = OPTION_NAMES.map((name) => `--${name}`);
   const two = status({ members: [member('s1'), member('s2')] });
   const skewed = status({ members: ['s1', 's2', 's3'].map((id) => member(id, { memoryBytes: 1 })) });
+  const node = { changesRefusedAgoMs: 0 };
+  const refused = status({ members: [member('s1', { node }), member('s2'), member('s3')] });
   for (const [begin, wrong] of [
     ...WRONG,
     ['the metadata group has two voters', two],
     ['shards are not spread', skewed],
+    ['s1 refused changes', refused],
   ] as const) {
     const lines = [...advice(wrong), ...attention(wrong)];
     t.true(

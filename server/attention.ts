@@ -4,6 +4,7 @@
  * safer, is advice.
  */
 import { RAISE_DESCRIPTORS } from './descriptors.js';
+import { formatSize } from './config/units.js';
 import { isNearlyFull, memoryOf, type ClusterStatus, type MemberStatus, type ShardStatus } from './status.js';
 import { planRebalance } from '../core/metadata/plan.js';
 import { errnoText } from '../net/regular-file.js';
@@ -87,7 +88,7 @@ export function underWay(status: ClusterStatus): string[] {
  * An empty list also while no server leads, since nobody can join then.
  */
 export function advice(status: ClusterStatus): string[] {
-  return [...ofVoters(status), ...ofSpread(status)];
+  return [...ofVoters(status), ...ofSpread(status), ...ofRefused(status)];
 }
 
 function ofVoters({ leader, members }: ClusterStatus): string[] {
@@ -114,6 +115,21 @@ function ofSpread({ leader, members, shards, moves }: ClusterStatus): string[] {
   return [
     `shards are not spread by the memory of the servers: ${list(owned)}; farkv shard rebalance moves ${planned === 1 ? 'one' : planned}, and with --dry-run says which`,
   ];
+}
+
+/** Where nothing that is full explains it. Whoever may write can cause it, so it needs nobody. */
+function ofRefused({ members, shards }: ClusterStatus): string[] {
+  const at = members.filter(({ node }) => node?.changesRefusedAgoMs !== undefined).map(({ id }) => id);
+  if (at.length === 0 || members.some((member) => isFull(member, shards))) return [];
+  const limit = Math.min(...shards.map(({ memoryLimitBytes = Infinity }) => memoryLimitBytes));
+  const has = Number.isFinite(limit) ? `has at most ${formatSize(limit)}, which is` : 'has at most';
+  return [
+    `${list(at)} refused changes in the last five minutes for want of room (ERR_TABLE_FULL), and nothing is nearly full: such values are too large for what is free of their shards in one piece. A shard ${has} the --memory of all servers by the number of shards, and no more than that of its server: add a server (farkv server --join), start servers again with more --memory, or make a cluster with fewer --shards`,
+  ];
+}
+
+function isFull(member: MemberStatus, shards: readonly ShardStatus[]): boolean {
+  return isDiskFull(member.node) || ofMemory(member, shards).length + ofFull(member).length > 0;
 }
 
 const DAY_MS = 86_400_000;
@@ -213,7 +229,7 @@ function ofMemory({ id, memoryBytes, node }: MemberStatus, shards: readonly Shar
   const { usedBytes: used } = memoryOf(node);
   if (isNearlyFull(used, memoryBytes))
     return [
-      `${id} uses ${percent(used, memoryBytes)} of its --memory, and changes fail when it is full: add a server (farkv server --join), then farkv shard rebalance; or start ${id} again with more --memory`,
+      `${id} uses ${percent(used, memoryBytes)} of its --memory, and changes fail when it is full, also those of shards that have a copy there: add a server (farkv server --join), then farkv shard rebalance; or start ${id} again with more --memory`,
     ];
   const full = shards.filter(
     ({ owner, usedBytes, memoryLimitBytes }) => owner === id && isNearlyFull(usedBytes, memoryLimitBytes),

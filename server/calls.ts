@@ -44,6 +44,7 @@ export interface CallContext extends AdminContext {
       | 'group'
       | 'leaseLeftMs'
       | 'certificateEndsMs'
+      | 'changesRefusedAgoMs'
       | 'dataPlane'
       | 'values'
     >

@@ -1,12 +1,19 @@
 import test, { type ExecutionContext } from 'ava';
 import type { DataPlaneStats } from '../native/data-plane-stats.js';
 import { Log } from './log.js';
-import { watchMemory } from './memory-watch.js';
+import { LATELY_MS, watchMemory } from './memory-watch.js';
+
+const workersOf = (refused: readonly number[]): object[] =>
+  refused.map((n) => ({ refused: { ERR_TABLE_FULL: n, ERR_BUSY: 7 } }));
 
 /** What is said while the data plane's figures are these, one look after the other. */
 async function said(
   t: ExecutionContext,
-  figures: readonly { readonly missed?: number; readonly refused?: readonly number[] }[],
+  figures: readonly {
+    readonly missed?: number;
+    readonly refused?: readonly number[];
+    readonly limits?: readonly number[];
+  }[],
   quietMs: number,
 ): Promise<string[]> {
   const lines: string[] = [];
@@ -22,11 +29,11 @@ async function said(
         resolve();
         return Promise.reject(new Error('closed'));
       }
-      const { missed: descriptorsMissed = 0, refused = [0] } = next;
-      const workers = refused.map((n) => ({ refused: { ERR_TABLE_FULL: n, ERR_BUSY: 7 } }));
-      return Promise.resolve({ descriptorsMissed, workers } as unknown as DataPlaneStats);
+      const { missed: descriptorsMissed = 0, refused = [0], limits = [] } = next;
+      const shards = limits.map((memoryBytes) => ({ memoryBytes }));
+      return Promise.resolve({ descriptorsMissed, workers: workersOf(refused), shards } as unknown as DataPlaneStats);
     };
-    watchMemory({ stats }, log, 1, quietMs);
+    watchMemory({ stats }, log, { lookMs: 1, quietMs });
   });
   return lines;
 }
@@ -47,4 +54,24 @@ test('changes that were refused for want of memory are counted in the log, those
 test('of changes that are refused all the time one line is said for a while', async (t) => {
   const lines = await said(t, [{ refused: [1] }, { refused: [2] }, { refused: [3] }], 3_600_000);
   t.is(lines.length, 1);
+});
+
+test('beside refused changes stands what a shard may have, which a value must fit into', async (t) => {
+  const [line = ''] = await said(t, [{ refused: [1], limits: [30 << 20, 21 << 20] }], 0);
+  t.regex(line, /farkv status says which.*A shard may have 21\.0 MiB here: a value must fit into what is free$/);
+});
+
+test('for a while the status knows that changes were refused, from the figures that it is given', (t) => {
+  let now = 1000;
+  const stats = (...refused: number[]): DataPlaneStats =>
+    ({ descriptorsMissed: 0, workers: workersOf(refused), shards: [] }) as unknown as DataPlaneStats;
+  const watch = watchMemory({ stats: () => Promise.resolve(stats(0)) }, new Log('error', t.log), { nowMs: () => now });
+  t.is(watch.refusedAgoMs(stats(0, 0)), undefined);
+  t.is(watch.refusedAgoMs(stats(3, 4)), 0);
+  now += 2000;
+  t.is(watch.refusedAgoMs(stats(3, 4)), 2000);
+  t.is(watch.refusedAgoMs(stats(3, 3)), 2000, 'figures that were asked for earlier');
+  now += LATELY_MS;
+  t.is(watch.refusedAgoMs(stats(3, 4)), undefined);
+  t.is(watch.refusedAgoMs(stats(3, 5)), 0);
 });

@@ -4,21 +4,50 @@
  */
 import type { DataPlane } from '../native/data-plane.js';
 import type { DataPlaneStats } from '../native/data-plane-stats.js';
+import { formatSize } from './config/units.js';
 import { RAISE_DESCRIPTORS } from './descriptors.js';
 import type { Log } from './log.js';
 
 const LOOK_MS = 10_000;
 /** Between two lines about refused changes. */
 const QUIET_MS = 60_000;
+/** As the alert FarkvChangesRejected (docs/dashboards/alerts.yml). */
+export const LATELY_MS = 300_000;
+
+export interface MemoryWatch {
+  /** How long ago changes were last seen refused for want of room; undefined: none were in the last five minutes. */
+  refusedAgoMs(stats: DataPlaneStats): number | undefined;
+}
 
 const refusals = ({ workers }: DataPlaneStats): number =>
   workers.reduce((sum, { refused }) => sum + (refused.ERR_TABLE_FULL ?? 0), 0);
 
+/** Where `farkv status` names nothing that is full. */
+function limitText({ shards }: DataPlaneStats): string {
+  const limit = Math.min(...shards.map(({ memoryBytes }) => memoryBytes));
+  return shards.length === 0 ? '' : `. A shard may have ${formatSize(limit)} here: a value must fit into what is free`;
+}
+
 /** Looks until the data plane is closed. */
-export function watchMemory(plane: Pick<DataPlane, 'stats'>, log: Log, lookMs = LOOK_MS, quietMs = QUIET_MS): void {
+export function watchMemory(
+  plane: Pick<DataPlane, 'stats'>,
+  log: Log,
+  { lookMs = LOOK_MS, quietMs = QUIET_MS, nowMs = () => performance.now() } = {},
+): MemoryWatch {
   let missed = 0;
   let refused = 0;
   let saidMs = -Infinity;
+  let seen = 0;
+  let seenMs = -Infinity;
+  const look = (stats: DataPlaneStats): number => {
+    const all = refusals(stats);
+    // Figures that were asked for earlier may come later.
+    if (all > seen) {
+      seen = all;
+      seenMs = nowMs();
+    }
+    return all;
+  };
   const timer = setInterval(() => {
     plane.stats().then(
       (stats) => {
@@ -29,12 +58,12 @@ export function watchMemory(plane: Pick<DataPlane, 'stats'>, log: Log, lookMs = 
             { event: 'descriptors-missed', count: descriptorsMissed },
           );
         missed = descriptorsMissed;
-        const all = refusals(stats);
-        const now = performance.now();
-        if (all === refused || now - saidMs < quietMs) return;
+        const all = look(stats);
+        const now = nowMs();
+        if (all <= refused || now - saidMs < quietMs) return;
         const count = all - refused;
         log.warn(
-          `${count === 1 ? '1 change was' : `${count} changes were`} refused, for there was no room for ${count === 1 ? 'it' : 'them'} (ERR_TABLE_FULL): farkv status says which server, shard or disk is full, and what helps`,
+          `${count === 1 ? '1 change was' : `${count} changes were`} refused, for there was no room for ${count === 1 ? 'it' : 'them'} (ERR_TABLE_FULL): farkv status says which server, shard or disk is full, and what helps${limitText(stats)}`,
           { event: 'changes-refused', count },
         );
         refused = all;
@@ -43,4 +72,11 @@ export function watchMemory(plane: Pick<DataPlane, 'stats'>, log: Log, lookMs = 
       () => clearInterval(timer),
     );
   }, lookMs).unref();
+  return {
+    refusedAgoMs: (stats) => {
+      look(stats);
+      const agoMs = Math.round(nowMs() - seenMs);
+      return agoMs < LATELY_MS ? agoMs : undefined;
+    },
+  };
 }

@@ -15,7 +15,7 @@ import type { ServerSettings } from './config/settings.js';
 import { fewDescriptors } from './descriptors.js';
 import { reportEnds } from './ended-connections.js';
 import { describeError, type Log } from './log.js';
-import { watchMemory } from './memory-watch.js';
+import { watchMemory, type MemoryWatch } from './memory-watch.js';
 import { removeSockets, socketPaths } from './runtime-directory.js';
 import { isTraced, reportSlow } from './slow-lines.js';
 import { reportTransports } from './transport-lines.js';
@@ -47,6 +47,7 @@ export interface OpenDataPlaneOptions {
 
 export interface OpenedDataPlane {
   readonly plane: DataPlane;
+  readonly memory: MemoryWatch;
   /** Copies that were on the disk. */
   readonly found: readonly Found[];
   /** Its addresses as clients may use them. */
@@ -104,11 +105,12 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
   if (settings.hugePages !== 'off') logPages(plane, log);
   const few = fewDescriptors(settings.memoryBytes, state.shards.length);
   if (few !== undefined) log.warn(few.text, { event: 'descriptors-few', limit: few.limit, needed: few.needed });
-  watchMemory(plane, log);
+  const memory = watchMemory(plane, log);
   const data = bound.map((b) => `${b.provider} ${b.address}`);
   log.info(`data on ${data.join(', ')}`, { event: 'data-listening', data: data.join() });
   return {
     plane,
+    memory,
     found,
     fabric: fabricAddresses(bound, settings, shmHost()),
     close: async () => {

@@ -292,7 +292,7 @@ test('a server whose thread of clients and operators stands still is shown', (t)
 
 test('what another server says about itself is checked', (t) => {
   t.deepEqual(checkNodeStatus(node, 's1'), node);
-  const stalled = { ...node, frontStalledMs: 3500 };
+  const stalled = { ...node, frontStalledMs: 3500, changesRefusedAgoMs: 7 };
   t.deepEqual(checkNodeStatus(stalled, 's1'), stalled);
   for (const bad of [null, {}, { ...node, term: -1 }, { ...node, id: 5 }, { ...node, version: 'a\u001b[2J' }])
     t.throws(() => checkNodeStatus(bad, 's1'), { code: 'ERR_PROTOCOL' });

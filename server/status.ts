@@ -58,6 +58,8 @@ export interface NodeStatus {
   readonly leaseLeftMs?: number;
   /** When its certificate ends, milliseconds since 1970; absent: it has none. */
   readonly certificateEndsMs?: number;
+  /** Since changes were last refused for want of room, here or at a copy; absent: five minutes or more. */
+  readonly changesRefusedAgoMs?: number;
   /** Undefined until the data plane has been started. */
   readonly dataPlane?: DataPlaneStats;
   /** Where shards are durable, from when its start begins to read them. */
@@ -415,6 +417,7 @@ export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
     group: checkGroup,
     leaseLeftMs: maybe(uint()),
     certificateEndsMs: maybe(uint()),
+    changesRefusedAgoMs: maybe(uint()),
     movedVotes: list(record<{ from: string; to: string }>({ from: text(63), to: text(63) }), MEMBERS_MAX),
   })(value, at);
   const dataPlane = (value as { readonly dataPlane?: unknown }).dataPlane;

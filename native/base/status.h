@@ -20,7 +20,8 @@
     X(3, KEY_INVALID, "ERR_KEY_INVALID", "a key is 1 to 1024 bytes")                                             \
     X(4, VALUE_TOO_LARGE, "ERR_VALUE_TOO_LARGE", "a value is at most 64 MiB")                                    \
     X(5, TABLE_FULL, "ERR_TABLE_FULL",                                                                           \
-      "the shard's memory is full, or the disk of its values; what was there stays readable")                    \
+      "the shard's memory is full, or too small for the value, or the disk of its values is full; what was "     \
+      "there stays readable")                                                                                    \
     X(6, BUSY, "ERR_BUSY", "the owner pushes back: quota, quarantine or queue is full; retry later")             \
     X(7, NOT_OWNER, "ERR_NOT_OWNER", "this server does not own the shard; refresh the shard map")                \
     X(8, SHARD_CLOSED, "ERR_SHARD_UNAVAILABLE", "the shard's owner cannot be reached, or does not serve it now") \

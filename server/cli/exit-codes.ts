@@ -38,7 +38,7 @@ const hints: Partial<Record<ErrorCode, string>> = {
   ERR_UNAUTHORIZED:
     'the token comes from --token-file, FARKV_TOKEN_FILE, FARKV_TOKEN or --token, trusted authorities from --tls-ca',
   ERR_TABLE_FULL:
-    'delete keys, or give the servers more --memory; where farkv status shows a full disk, free space on it',
+    'delete keys, or give the servers more --memory; where farkv status shows a full disk, free space on it; a value must fit into what is free of its shard: farkv status --json shows how much that may have (memoryLimitBytes)',
   ERR_TOO_FEW_COPIES: 'farkv status shows which server is missing; changes go on once it is back',
   ERR_NOT_INTEGER: 'farkv get shows what the key has',
   ERR_INDETERMINATE: 'read the key to see whether it took effect',

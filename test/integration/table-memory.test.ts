@@ -1,9 +1,9 @@
 /** How much memory one shard may have, with real processes: what all servers have, by the number of shards. */
 import test, { type ExecutionContext } from 'ava';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
-import { attention } from '../../server/attention.js';
-import { Cluster } from '../support/cluster.js';
-import { statusWhen } from '../support/status.js';
+import { advice, attention } from '../../server/attention.js';
+import { Cluster, farkv } from '../support/cluster.js';
+import { statusOf, statusWhen } from '../support/status.js';
 
 const MIB = 1 << 20;
 const VALUE = Buffer.alloc(100_000, 'v');
@@ -60,6 +60,24 @@ test('a shard that is full takes changes again when a server joins, before anyth
   await statusWhen(address, (s) => s.shards.every(({ memoryLimitBytes }) => memoryLimitBytes === 16 * MIB));
   await filling.put(20);
   t.deepEqual(await filling.missing(), []);
+});
+
+test('a value that is too large for a shard is refused, and the status says how much a shard may have', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1, shards: 4, memory: '64mb' });
+  const { address } = cluster.server(0);
+  const client = await connect({ servers: [address] });
+  t.teardown(() => client.close());
+  t.deepEqual(advice(await statusOf(address)), []);
+  await client.put('key', Buffer.alloc(9 * MIB));
+  await client.delete('key');
+  const error = await t.throwsAsync(client.put('key', Buffer.alloc(15 * MIB)), { code: 'ERR_TABLE_FULL' });
+  t.regex(error.message, /too small for the value/);
+  const { code, stdout } = await farkv(['status', '--connect', address]);
+  t.is(code, 0);
+  t.regex(stdout, /^advice: s1 refused changes in the last five minutes.* A shard has at most 16\.0 MiB,/m);
+  const put = await farkv(['put', 'key', '--connect', address], { input: 'v'.repeat(15 * MIB) });
+  t.is(put.code, 1);
+  t.regex(put.stderr, /a value must fit into what is free of its shard/);
 });
 
 test('values on the disk come back to a server on which their shard may have less than it had', async (t) => {

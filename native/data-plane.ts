@@ -53,6 +53,8 @@ export interface DataPlaneOptions {
    * none.
    */
   readonly slowNs?: number;
+  /** With 1 there: those that took so long are told as slow ones, within their own bound. Default: none. */
+  readonly tracedSlowNs?: number;
   /** Where the records of durable shards go; without it no shard is durable. */
   readonly log?: DataPlaneLog;
 }
@@ -187,6 +189,8 @@ export interface CopyStats {
 
 /** A request that was slow. */
 export interface SlowRequest {
+  /** false: it is told since all are. */
+  readonly slow: boolean;
   readonly operation: RequestKind;
   readonly result: string;
   /** From its arrival until its answer was handed to the transport. */
@@ -379,7 +383,10 @@ export interface DataPlane {
   onUnreachable: ((provider: Provider) => void) | undefined;
   /** The same: it has ended a client's connection to one of its workers, for a reason that is told to the client too. */
   onEnded: ((end: EndedConnection) => void) | undefined;
-  /** The same: a request was slow. Of 10 s the first 20 are told; `omitted`: how many before this one were not. */
+  /**
+   * The same: a request was slow, or is traced. Of 10 s the first 20 that were slow are told, and 1,000 others; `omitted`:
+   * how many of its kind before this one were not.
+   */
   onSlow: ((slow: SlowRequest, omitted: number) => void) | undefined;
   /**
    * The same: what a transport reports, as often as peers cause it. Of 10 s the first 20 are passed on; `omitted`: how

@@ -159,7 +159,7 @@ async function start(
     hugePages,
     memoryBytes,
     scrubMs,
-    slowNs: isTraced() ? 1 : slowMs * 1e6,
+    ...(isTraced() ? { slowNs: 1, tracedSlowNs: slowMs * 1e6 } : { slowNs: slowMs * 1e6 }),
     ...(values === undefined ? {} : { log: values.log }),
   });
   reportTransports(plane, log);

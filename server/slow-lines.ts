@@ -1,6 +1,6 @@
 /**
- * Lines of the log about requests that were slow (--slow-ms), and about all of them with FARKV_TRACE=1. Keys are never in
- * them: the hash tells whether two lines are about the same key.
+ * Lines of the log about requests that were slow (--slow-ms), and about all others with FARKV_TRACE=1. Keys are never
+ * in them: the hash tells whether two lines are about the same key.
  */
 import type { MetadataState } from '../core/metadata/state.js';
 import type { DataPlane } from '../native/data-plane.js';
@@ -11,8 +11,8 @@ export const isTraced = (): boolean => process.env.FARKV_TRACE === '1';
 
 /** How often a line may come is bounded by the data plane (native/node/server_call.c). */
 export function reportSlow(plane: Pick<DataPlane, 'onSlow'>, state: () => MetadataState, log: Log): void {
-  const [level, event] = isTraced() ? (['info', 'request'] as const) : (['warn', 'slow-request'] as const);
-  plane.onSlow = ({ ms, queuedMs, heldMs, last, ...slow }, omitted) => {
+  plane.onSlow = ({ slow: isSlow, ms, queuedMs, heldMs, last, ...slow }, omitted) => {
+    const [level, event] = isSlow ? (['warn', 'slow-request'] as const) : (['info', 'request'] as const);
     if (omitted > 0)
       log.event(level, `(${omitted} lines of requests were not written)`, {
         event: 'omitted',

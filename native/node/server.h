@@ -20,6 +20,7 @@ typedef struct server_options {
     dataplane_tenant tenant[DATAPLANE_TENANTS_MAX];
     dataplane_listen listen[DATAPLANE_LISTENS_MAX];
     char room[DATAPLANE_LISTENS_MAX][SERVER_ADDRESS_MAX];
+    uint64_t traced_slow_ns;
 } server_options;
 bool server_read_options(napi_env env, napi_value v, server_options *out);
 bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, dataplane_shard *out);
@@ -86,7 +87,7 @@ typedef struct server {
     fkv_status start_status;
     char start_why[512];
     pthread_mutex_t lines_lock;
-    line_budget lines[5]; /* of each FAB_LOG_*, of slow requests, and of scans among traced ones */
+    line_budget lines[6]; /* of each FAB_LOG_*, of slow requests, of traced ones, and of scans among those */
 } server;
 
 typedef enum {

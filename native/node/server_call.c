@@ -8,7 +8,7 @@
 #include "../base/clock.h"
 #include "server.h"
 
-enum { LINES_TRACED = 1000, SLOW_LINES = 3, SCAN_LINES = 4 };
+enum { LINES_TRACED = 1000, SLOW_LINES = 3, TRACED_LINES = 4, SCAN_LINES = 5 };
 
 void server_drop(server *s) {
     if (--s->holders) return;
@@ -97,14 +97,23 @@ static bool set_last(napi_env env, napi_value o, const dataplane_slow *s) {
                                                : binding_set_hex64(env, o, "last", s->last));
 }
 
-static napi_value slow_object(napi_env env, const dataplane_slow *s) {
-    napi_value o;
+static bool is_traced(const server *s) { return s->options.config.slow_ns == 1; }
+
+/* Else it is told since all are. */
+static bool is_slow(const server *s, const dataplane_slow *slow) {
+    uint64_t ns = s->options.traced_slow_ns;
+    return !is_traced(s) || (ns && slow->ns >= ns);
+}
+
+static napi_value slow_object(napi_env env, const server *to, const dataplane_slow *s) {
+    napi_value o, slow;
     bool good = napi_create_object(env, &o) == napi_ok && binding_set_text(env, o, "operation", fkv_ops[s->op].name) &&
                 binding_set_text(env, o, "result", s->status == FKV_OK ? "ok" : fkv_status_name(s->status)) &&
                 binding_set_number(env, o, "ms", (double)s->ns / 1e6) &&
                 binding_set_number(env, o, "worker", s->worker) && binding_set_number(env, o, "shard", s->shard) &&
-                set_last(env, o, s) && set_u64_unless_0(env, o, "keyHash", s->hash) &&
-                set_u64_unless_0(env, o, "client", s->client);
+                napi_get_boolean(env, is_slow(to, s), &slow) == napi_ok &&
+                napi_set_named_property(env, o, "slow", slow) == napi_ok && set_last(env, o, s) &&
+                set_u64_unless_0(env, o, "keyHash", s->hash) && set_u64_unless_0(env, o, "client", s->client);
     return good ? o : NULL;
 }
 
@@ -119,7 +128,8 @@ static size_t arguments_of(napi_env env, const call *c, napi_value argv[4]) {
     if (c->kind == CALL_LOG_FAILED) return server_failure_arguments(env, c, argv);
     if (c->kind == CALL_FABRIC_LOG) return fabric_arguments(env, c->result, argv) ? 3 : 0;
     if (c->kind == CALL_SLOW) {
-        bool good = (argv[0] = slow_object(env, &c->slow)) && napi_create_uint32(env, c->omitted, &argv[1]) == napi_ok;
+        bool good = (argv[0] = slow_object(env, c->s, &c->slow)) &&
+                    napi_create_uint32(env, c->omitted, &argv[1]) == napi_ok;
         return good ? 2 : 0;
     }
     if (c->kind == CALL_ENDED) return (argv[0] = ended_object(env, &c->end)) != NULL;
@@ -209,7 +219,7 @@ void server_client_ended(void *ctx, const dataplane_ended *e) {
 
 /* As line_passes. */
 static bool may_say(server *s, int level, uint32_t *omitted) {
-    uint32_t most = level >= SLOW_LINES && s->options.config.slow_ns == 1 ? LINES_TRACED : LINES;
+    uint32_t most = level >= TRACED_LINES ? LINES_TRACED : LINES;
     pthread_mutex_lock(&s->lines_lock);
     bool passes = line_passes(&s->lines[level], most, fkv_now_ns(), omitted);
     pthread_mutex_unlock(&s->lines_lock);
@@ -218,9 +228,9 @@ static bool may_say(server *s, int level, uint32_t *omitted) {
 
 void server_slow(void *ctx, const dataplane_slow *s) {
     /* Servers that make copies scan all the time: that must not hide what clients ask for. */
-    bool crowds = s->op == FKV_OP_SCAN && ((server *)ctx)->options.config.slow_ns == 1;
+    int level = is_slow(ctx, s) ? SLOW_LINES : s->op == FKV_OP_SCAN ? SCAN_LINES : TRACED_LINES;
     uint32_t omitted;
-    if (!may_say(ctx, crowds ? SCAN_LINES : SLOW_LINES, &omitted)) return;
+    if (!may_say(ctx, level, &omitted)) return;
     call *c = calloc(1, sizeof *c);
     if (!c) return;
     *c = (call){ .s = ctx, .kind = CALL_SLOW, .slow = *s, .omitted = omitted };

@@ -101,8 +101,9 @@ bool server_read_options(napi_env env, napi_value v, server_options *out) {
            read_u32_or(env, v, "replicaLeaseMs", DATAPLANE_REPLICA_LEASE_MS_MIN, &c->replica_lease_ms) &&
            read_u32_or(env, v, "backupSlowMs", 1, &c->backup_slow_ms) &&
            read_u32_or(env, v, "scrubMs", 1, &c->scrub_ms) &&
-           binding_number_or(env, v, "slowNs", 0, 9007199254740991u, 0, &c->slow_ns) && read_tenants(env, v, out) &&
-           read_listen(env, v, out);
+           binding_number_or(env, v, "slowNs", 0, 9007199254740991u, 0, &c->slow_ns) &&
+           binding_number_or(env, v, "tracedSlowNs", 0, 9007199254740991u, 0, &out->traced_slow_ns) &&
+           read_tenants(env, v, out) && read_listen(env, v, out);
 }
 
 bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, dataplane_shard *out) {

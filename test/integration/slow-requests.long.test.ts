@@ -16,6 +16,7 @@ const LINES = 20;
 const HASH = /^[0-9a-f]{16}$/;
 
 interface Line {
+  readonly level?: string;
   readonly event?: string;
   readonly tookMs?: number;
   readonly operation?: string;
@@ -60,9 +61,9 @@ async function onlyLineOf(
 }
 
 /** A server of durable values, whose disk takes `ms` longer for each sync of the log while it is told to. */
-async function withSlowDisk(t: ExecutionContext, ms: number, slowMs: string) {
+async function withSlowDisk(t: ExecutionContext, ms: number, slowMs: string, env: Record<string, string> = {}) {
   const cluster = await Cluster.start(t, {
-    ...{ servers: 1, shards: 2, level: 'durable', ready: false, absent: [0] },
+    ...{ servers: 1, shards: 2, level: 'durable', ready: false, absent: [0], env },
     args: ['--slow-ms', slowMs, '--log-format', 'json', '--data-plane-threads', '1'],
   });
   const server = cluster.server(0);
@@ -90,6 +91,21 @@ test('a change that waits longer than --slow-ms is one line with its hash, and q
   t.true((line.tookMs ?? 0) >= 2 * SLOW_MS && (line.heldMs ?? 0) <= (line.tookMs ?? 0), JSON.stringify(line));
   t.true(slowLines(server).length <= 1 + late, server.stderr);
   for (const secret of [KEY, VALUE]) t.false(server.stderr.includes(secret));
+});
+
+test('where every request is traced, those over --slow-ms are lines by their own name', async (t) => {
+  const SLOW_MS = 400;
+  const env = { FARKV_TRACE: '1' };
+  const { cluster, server, disk, client } = await withSlowDisk(t, 2 * SLOW_MS, String(SLOW_MS), env);
+  // More than lines of traced requests may be in ten seconds.
+  for (let i = 0; i < 30; i++)
+    await Promise.all(Array.from({ length: 50 }, (_, j) => client.put(`quick-${i}-${j}`, 'a value')));
+  disk.fail();
+  await client.put(KEY, VALUE);
+  disk.repair();
+  const line = await onlyLineOf(t, KEY, { cluster, server, client });
+  t.like(line, { event: 'slow-request', level: 'warn', operation: 'put', result: 'ok', last: 'disk' });
+  t.regex(server.stderr, /"event":"request"/);
 });
 
 for (const [slowMs, why] of [

@@ -37,6 +37,7 @@ export const LOG_EVENTS = [
   'level-passed-over',
   'stopping',
   'stop-failed',
+  'server-failed',
   'signal',
   'service-manager-failed',
   'front-failed',

@@ -40,6 +40,13 @@ export class WriteFailure extends Error {
   }
 }
 
+/** What a command has told of `cause` itself; the exit code is that of this. */
+export class Told extends Error {
+  constructor(cause: unknown) {
+    super('', { cause });
+  }
+}
+
 /** Runs what writes the file; throws WriteFailure, with its name, for what the system says against it. */
 export async function writing<T>(path: string, write: () => Promise<T>): Promise<T> {
   try {

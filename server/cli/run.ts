@@ -15,7 +15,7 @@ import type { CliCommand } from './command.js';
 import { allCommands, commandNamed, COMMANDS } from './command-list.js';
 import { EXIT, EXIT_CODES_HELP, exitCodeOf, hintFor } from './exit-codes.js';
 import { definitionOf } from './manual/definition.js';
-import { printError, watchOutput, WriteFailure } from './output.js';
+import { printError, Told, watchOutput, WriteFailure } from './output.js';
 import { prepareWords, type PreparedWords } from './words.js';
 
 /** The words that a wrong option may have been meant for: what the chosen command declares. */
@@ -189,6 +189,10 @@ export async function main(args: readonly string[]): Promise<void> {
     if (name === undefined) checkAlone(args);
     await parserOf(ready, typed, commands).parseAsync();
   } catch (error) {
+    if (error instanceof Told) {
+      process.exitCode = exitCodeOf(error.cause);
+      return;
+    }
     const code = error instanceof WriteFailure ? EXIT.output : exitCodeOf(error);
     printError(`${program}: ${visible(error instanceof Error ? error.message : String(error))}\n`);
     if (error instanceof Error && process.env.FARKV_STACK !== undefined) printError(`${error.stack ?? ''}\n`);

@@ -37,6 +37,40 @@ test.serial('a directory that is in use, and a port that is in use, are refused 
   t.regex(fourth.stderr, new RegExp(`${server.peer}: another program listens there; choose another --peer-listen `));
 });
 
+/** Each line an object, of which the last says why the server ended. */
+function lastOf(stderr: string): Readonly<Record<string, unknown>> {
+  const lines = stderr.trimEnd().split('\n');
+  return lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>).at(-1) ?? {};
+}
+
+test.serial('with --log-format json, why a server ends is an object as its other lines are', async (t) => {
+  const holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  t.teardown(() => holder.close());
+  const taken = `127.0.0.1:${(holder.address() as { readonly port: number }).port}`;
+  const json = ['server', '--log-format', 'json', '--listen'];
+  const event = 'server-failed';
+
+  const port = await farkv([...json, taken]);
+  t.is(port.code, 1);
+  t.like(lastOf(port.stderr), { level: 'error', event, code: 'ERR_ADDRESS_IN_USE' });
+  t.regex(String(lastOf(port.stderr).message), new RegExp(`^${taken}: another program listens there`));
+
+  const memory = await farkv([...json, '127.0.0.1:0', '--memory', '16mb', '--shards', '5']);
+  t.is(memory.code, 2);
+  t.like(lastOf(memory.stderr), { level: 'error', event, code: 'ERR_CONFIG' });
+
+  const env = { FARKV_LOG_FORMAT: 'json' };
+  const size = await farkv(['server', '--memory', 'much'], { env });
+  t.is(size.code, 2);
+  t.like(lastOf(size.stderr), { level: 'error', event, code: 'ERR_CONFIG' });
+  t.regex(String(lastOf(size.stderr).message), /^--memory: "much" is not a size/);
+
+  const unknown = await farkv(['server', '--nonsense'], { env });
+  t.is(unknown.code, 2);
+  t.regex(unknown.stderr, /^farkv server: .*--nonsense/, 'as the document says');
+});
+
 test.serial('a data port in use is refused as well', async (t) => {
   const holder = createServer().listen(0, '127.0.0.1');
   await once(holder, 'listening');

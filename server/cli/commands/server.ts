@@ -1,16 +1,20 @@
 /** `farkv server`: runs a server until it is told to stop. */
 import type { Argv } from 'yargs';
 import type { CliCommand } from '../command.js';
+import { hintFor } from '../exit-codes.js';
 import { passOverSignals } from '../harmless-signals.js';
 import { OPTION_NAMES, SERVER_OPTIONS, envName, type OptionSpec } from '../../config/options.js';
-import { formatLine, Log, type LogSink } from '../../log.js';
+import { codeOf, formatLine, Log, type LogSink } from '../../log.js';
+import type { ServerSettings } from '../../config/settings.js';
 import type { ServerHandle } from '../../index.js';
+import { printError, Told } from '../output.js';
 import { BoundedLines, endUnread, unshared } from '../unread.js';
 import { visibleJson, visibleLines } from '../../../core/visible-text.js';
 
 /** Beside the options of config/options.ts. */
 interface ServerArguments {
   readonly config?: string;
+  readonly 'log-format'?: string;
   readonly json: boolean;
   readonly 'stop-with-stdin': boolean;
 }
@@ -102,6 +106,31 @@ async function handler(args: ServerArguments): Promise<void> {
   }
 }
 
+/** Why the server ends, as the lines of its log are. */
+function failureLine(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const hint = hintFor(error);
+  const stack = process.env.FARKV_STACK === undefined || !(error instanceof Error) ? undefined : error.stack;
+  return formatLine('json', new Date(), 'error', message, {
+    event: 'server-failed',
+    message,
+    ...codeOf(error),
+    ...(hint === undefined ? {} : { hint }),
+    ...(stack === undefined ? {} : { stack }),
+  });
+}
+
+/** Where they are refused, a --config that was not read has no say. */
+function settingsOf(args: ServerArguments, load: () => ServerSettings): ServerSettings {
+  try {
+    return load();
+  } catch (error) {
+    if ((args['log-format'] ?? process.env[envName('log-format')]) !== 'json') throw error;
+    printError(failureLine(error));
+    throw new Told(error);
+  }
+}
+
 /** `hear`: who is told of signals that change nothing. */
 async function serve(args: ServerArguments, hear: (tell: Tell) => void): Promise<void> {
   const { loadSettings } = await import('../../config/load.js');
@@ -111,7 +140,9 @@ async function serve(args: ServerArguments, hear: (tell: Tell) => void): Promise
   const given = Object.fromEntries(
     [...OPTION_NAMES, 'config'].map((name) => [name, (args as unknown as Readonly<Record<string, unknown>>)[name]]),
   );
-  const settings = loadSettings(given, { env: process.env, dashes: true, hasVerbs: hasRdmaDevice() });
+  const settings = settingsOf(args, () =>
+    loadSettings(given, { env: process.env, dashes: true, hasVerbs: hasRdmaDevice() }),
+  );
 
   const stop = new AbortController();
   const isForPeople = process.stderr.isTTY && settings.logFormat === 'text';
@@ -150,7 +181,10 @@ async function serve(args: ServerArguments, hear: (tell: Tell) => void): Promise
     await server.closed;
   } catch (error) {
     // Told to stop before it was ready.
-    if (!stop.signal.aborted) throw error;
+    if (stop.signal.aborted) return;
+    if (settings.logFormat === 'text') throw error;
+    lines.write(failureLine(error));
+    throw new Told(error);
   } finally {
     process.off('SIGTERM', told);
     process.off('SIGINT', told);

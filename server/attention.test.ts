@@ -123,12 +123,12 @@ test('shards that only servers can bring back which are away are told with those
 test('a full disk and snapshots that fail are told with what to do', (t) => {
   const node = {
     dataPlane: {
-      workers: [{ log: { diskFull: false } }, { log: { diskFull: true } }],
+      workers: [{ log: { diskFull: false } }, { log: { diskFull: true } }, { log: { diskFull: true } }],
       shards: [{ shard: 1 }, { shard: 2, snapshotErrno: 28 }, { shard: 5, snapshotErrno: 5 }],
     },
   };
   t.deepEqual(attention(status({ members: [member('s1', { node })] })), [
-    'the disk of s1 is full, and changes are refused: free space on the file system of its --data-dir; changes go on by themselves within seconds',
+    'the disk of s1 is full, and changes are refused: free space on the file system of its --data-dir, of which its log needs up to 256 MiB; changes go on by themselves within seconds',
     's1 has no new snapshot of shards 2, 5: ENOSPC, no space left on device. Nothing is lost, but the log grows: look at the disk of its --data-dir, and at the log of s1; it is tried again each minute',
   ]);
 });
@@ -287,7 +287,7 @@ test('a disk that is full is named, whatever it has no room for', (t) => {
   );
   t.is(lines.length, 2);
   t.regex(lines[0] ?? '', /^the disk of s1 is full, and it takes no changes of the metadata: free space/);
-  t.regex(lines[1] ?? '', /^the disk of s2 is full, and changes are refused: free space/);
+  t.regex(lines[1] ?? '', /^the disk of s2 is full, and changes are refused: free space .* up to 128 MiB/);
 });
 
 test('two voters need nobody, and whoever reads the status is told to have a third', (t) => {

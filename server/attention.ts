@@ -247,7 +247,7 @@ function ofDisk({ id, node }: MemberStatus): string[] {
   return [
     ...(isDiskFull(node)
       ? [
-          `the disk of ${id} is full, and changes are refused: free space on the file system of its --data-dir; changes go on by themselves within seconds`,
+          `the disk of ${id} is full, and changes are refused: free space on the file system of its --data-dir, of which its log needs up to ${formatSize(fullLogs(node) * LOG_AHEAD_BYTES)}; changes go on by themselves within seconds`,
         ]
       : []),
     ...(node?.group.diskFull !== true
@@ -352,6 +352,14 @@ function ofFull({ id, node }: MemberStatus): string[] {
   ];
 }
 
+/** Two files, which a log has ready before it goes on (native/log/files.h, LOG_FILE_BYTES in native/dataplane/start.c). */
+const LOG_AHEAD_BYTES = 2 * (64 << 20);
+
+/** Each thread of the data plane has a log. */
+function fullLogs(node: MemberStatus['node']): number {
+  return (node?.dataPlane?.workers ?? []).filter(({ log }) => log?.diskFull === true).length;
+}
+
 function isDiskFull(node: MemberStatus['node']): boolean {
-  return (node?.dataPlane?.workers ?? []).some(({ log }) => log?.diskFull === true);
+  return fullLogs(node) > 0;
 }

@@ -66,6 +66,7 @@ export const LOG_EVENTS = [
   'servers-not-kept',
   'raft-log-repaired',
   'raft-log-full',
+  'raft-log-has-room',
   // Shards (shards/note-events.ts), and what becomes of them.
   'shard-served',
   'shard-taken',

@@ -9,6 +9,7 @@ import { LostEntriesError, TERMS_AT_ONCE } from '../../core/raft/index.js';
 import { addon } from '../../native/addon.js';
 import { Group, MemoryStorage, quiet } from '../../test/support/driver-group.js';
 import { bootstrapOf, LEASE } from '../../test/support/metadata-log.js';
+import { Log } from '../log.js';
 import { FileDisk, RaftStorage } from '../raft-storage/index.js';
 import { MetadataDriver } from './driver.js';
 import { LeaderDuties, ROTATE_MS } from './leader-duties.js';
@@ -111,12 +112,21 @@ test('nothing is sent when it could not be written', async (t) => {
 });
 
 test('a full disk stops the changes until there is room, and loses none', async (t) => {
-  const group = new Group(t, 1);
-  await group.one().proposer.propose(bootstrap, 5000);
-  let full = 0;
-  group.one().storage.answer = () => (full++ < 3 ? 'full' : 'done');
-  t.true(ok(await group.one().proposer.propose({ t: 'no-op' }, 30_000)));
-  t.true(full > 3);
+  for (const [quietFullMs, errors] of [
+    [undefined, 1],
+    [0, 3],
+  ] as const) {
+    const events: unknown[] = [];
+    const log = new Log('info', (level, _, fields) => events.push([level, fields?.event]));
+    const group = new Group(t, 1, { log, ...(quietFullMs === undefined ? {} : { quietFullMs }) });
+    await group.one().proposer.propose(bootstrap, 5000);
+    let full = 0;
+    group.one().storage.answer = () => (full++ < 3 ? 'full' : 'done');
+    t.true(ok(await group.one().proposer.propose({ t: 'no-op' }, 30_000)));
+    t.true(full > 3);
+    const said = Array.from({ length: errors }, () => ['error', 'raft-log-full']);
+    t.deepEqual(events, [...said, ['info', 'raft-log-has-room']], 'a line at first, one a minute, and one at the end');
+  }
 });
 
 test('an entry of a later version stops the member before it, with a message', async (t) => {

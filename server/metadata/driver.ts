@@ -46,6 +46,8 @@ export interface DriverOptions {
   readonly isLedBy?: (raftId: number, term: number) => Promise<boolean>;
   /** The member cannot go on: an entry of a later version, or a broken invariant. Called once. */
   readonly fatal: (error: FarkvError) => void;
+  /** Between two lines about a disk that stays full. Default: a minute. */
+  readonly quietFullMs?: number;
   /** A snapshot is made when the log has grown by this much. */
   readonly compactBytes?: number;
   /** The latest format of metadata that this server reads; default: all that it can. */
@@ -73,6 +75,8 @@ const COMPACT_BYTES = 8 << 20;
 /** About this part of that is kept behind a snapshot, for followers that are a little late. */
 const KEEP_PART = 1 / 8;
 const RETRY_STORAGE_MS = 1000;
+/** Between two lines about a disk that stays full. */
+const QUIET_FULL_MS = 60_000;
 const ALONE_TICK_MS = 1000;
 /** Rounds before other events get their turn. */
 const ROUNDS = 32;
@@ -96,6 +100,8 @@ export class MetadataDriver {
   #timer: NodeJS.Timeout | undefined;
   readonly #syncs = new Timing();
   #retry: NodeJS.Timeout | undefined;
+  #fullSinceMs: number | undefined;
+  #saidFullMs = -Infinity;
   #compactedBytes = 0;
   /** Others are being asked whether this member has lost entries. */
   #inDoubt = false;
@@ -395,10 +401,7 @@ export class MetadataDriver {
       this.#apply(undefined, ready.committed);
       this.#confirm(ready);
       node.storageRefused();
-      this.#options.log.error(
-        'no room on the disk of the data directory: this server accepts no metadata changes until there is',
-        { event: 'raft-log-full', retryMs: RETRY_STORAGE_MS },
-      );
+      this.#reportFull();
       this.#retry ??= setTimeout(() => {
         this.#retry = undefined;
         this.#guarded(() => node.retryStorage());
@@ -409,7 +412,31 @@ export class MetadataDriver {
     this.#apply(ready.snapshot, ready.committed);
     this.#confirm(ready);
     node.advance();
+    this.#reportRoom();
     this.#compact();
+  }
+
+  /** It is tried again all the time: at first, and from time to time. */
+  #reportFull(): void {
+    const now = performance.now();
+    this.#fullSinceMs ??= now;
+    if (now - this.#saidFullMs < (this.#options.quietFullMs ?? QUIET_FULL_MS)) return;
+    this.#saidFullMs = now;
+    this.#options.log.error(
+      'no room on the disk of the data directory: this server accepts no metadata changes until there is',
+      { event: 'raft-log-full', retryMs: RETRY_STORAGE_MS },
+    );
+  }
+
+  #reportRoom(): void {
+    if (this.#fullSinceMs === undefined || this.#node.status().storageFull) return;
+    const fullMs = Math.round(performance.now() - this.#fullSinceMs);
+    this.#fullSinceMs = undefined;
+    this.#saidFullMs = -Infinity;
+    this.#options.log.info('the disk of the data directory has room again: metadata changes are accepted', {
+      event: 'raft-log-has-room',
+      fullMs,
+    });
   }
 
   #confirm(ready: Ready): void {

@@ -9,9 +9,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "../../base/clock.h"
+#include "../../base/hash.h"
 #include "shm.h"
 
 enum { FRAME_BATCH = 16, CONNECT_AGAIN_MS = 5 };
+#define UNREACHED_QUIET_NS UINT64_C(60000000000)
 
 shm_conn *shm_conn_new(shm_domain *d, shm_cq *q, int side) {
     shm_conn *c = aligned_alloc(alignof(shm_conn), sizeof *c);
@@ -246,6 +248,26 @@ static void welcome(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
 
 /* ---- connector ---- */
 
+static struct shm_unreached *unreached_of(const shm_conn *c, uint32_t *path_crc) {
+    *path_crc = fkv_crc32c(0, c->path, strlen(c->path));
+    return &c->domain->unreached[*path_crc % SHM_UNREACHED];
+}
+
+/* Whoever connects tries again and again: it is said at first, when the reason is another one, and once a minute. */
+static void say_unreached(const shm_conn *c, int error) {
+    uint32_t crc;
+    struct shm_unreached *u = unreached_of(c, &crc);
+    uint64_t now_ns = fkv_now_ns();
+    if (u->said_ns && u->path_crc == crc && u->error == error && now_ns - u->said_ns < UNREACHED_QUIET_NS) return;
+    *u = (struct shm_unreached){ .said_ns = now_ns, .path_crc = crc, .error = error };
+    fab_log(&c->domain->options, FAB_LOG_INFO, "shm: %s: connect: %s", c->path, strerror(error));
+}
+static void reached(const shm_conn *c) {
+    uint32_t crc;
+    struct shm_unreached *u = unreached_of(c, &crc);
+    if (u->path_crc == crc) u->said_ns = 0;
+}
+
 static void try_connect(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
     struct sockaddr_un a = { .sun_family = AF_UNIX };
     strcpy(a.sun_path, c->path);
@@ -254,15 +276,15 @@ static void try_connect(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
     if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a) != 0) {
         int error = errno;
         if (fd >= 0) close(fd);
-        errno = error;
         if (error == EAGAIN) { /* the owner's backlog is full */
             shm_timer_set(c->domain, &c->link.timer, fkv_now_ns() + CONNECT_AGAIN_MS * 1000000ull);
         } else {
-            fab_log(&c->domain->options, FAB_LOG_INFO, "shm: %s: connect: %m", c->path);
+            say_unreached(c, error);
             shm_link_fail(c, error == EACCES || error == EPERM ? FAB_REM_ACCESS_ERR : FAB_RETRY_EXC_ERR);
         }
         return;
     }
+    reached(c);
     c->link.fd = fd;
     c->link.state = SHM_LINK_WELCOME;
     shm_frame f = { .magic = SHM_MAGIC,

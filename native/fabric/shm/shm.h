@@ -35,7 +35,8 @@ enum {
     SHM_READS = 512,            /* READs outstanding on a connection */
     SHM_READ_BUDGET = 64 << 10, /* bytes copied by one poll, so that a large READ does not delay small work */
     SHM_ATTACH_WINDOW = 64,     /* attach requests unanswered on a socket; more wait, so its buffers never fill */
-    SHM_MR_BUCKETS = 256
+    SHM_MR_BUCKETS = 256,
+    SHM_UNREACHED = 16 /* sockets of which it is remembered that they took no connection */
 };
 
 /* ---- agent's bookkeeping ---- */
@@ -277,6 +278,11 @@ struct shm_domain {
     shm_source wake_source; /* agent, from here on */
     shm_timer timers;       /* ring, sorted by time */
     shm_conn *conns, *dead;
+    struct shm_unreached {
+        uint64_t said_ns; /* 0: of none */
+        uint32_t path_crc;
+        int error;
+    } unreached[SHM_UNREACHED]; /* by its path's checksum */
 };
 
 /* agent.c */

@@ -207,6 +207,52 @@ TEST(without_descriptors_a_listener_waits_and_goes_on_later) {
     pair_close(&p);
 }
 
+/* ---- nobody listens ---- */
+
+static _Atomic int unreached_logged;
+static void count_unreached(void *ctx, int level, const char *text) {
+    (void)ctx;
+    if (level == 2 && strstr(text, "connect: Connection refused")) unreached_logged++;
+}
+
+static void fail_to_connect(const char *address) {
+    fab_conn *c;
+    CHECK_EQ(fab_connect(p.client.cq, address, "hello", 5, NULL, &c), 0);
+    pair_expect(&p, &p.client, FAB_WC_CONNECT, FAB_RETRY_EXC_ERR);
+    pair_expect(&p, &p.client, FAB_WC_DISCONNECT, FAB_RETRY_EXC_ERR);
+    fab_disconnect(c);
+}
+
+TEST(of_a_peer_that_is_gone_one_line_is_said_until_it_was_there_again) {
+    char gone[2][256];
+    for (int i = 0; i < 2; i++) {
+        snprintf(gone[i], sizeof gone[i], "%s", raw_fresh_address());
+        make_stale(gone[i]);
+    }
+    pair_listen(&p, &shm, &(fab_options){ .log = count_unreached });
+    for (int i = 0; i < 100; i++) fail_to_connect(gone[0]);
+    CHECK_EQ(unreached_logged, 1);
+    fail_to_connect(gone[1]);
+    CHECK_EQ(unreached_logged, 2);
+    CHECK_EQ(unlink(path_of(gone[0])), 0);
+    int fd = raw_listen(gone[0]);
+    fab_conn *c;
+    CHECK_EQ(fab_connect(p.client.cq, gone[0], "hello", 5, NULL, &c), 0);
+    int accepted = accept(fd, NULL, NULL);
+    CHECK(accepted >= 0);
+    close(accepted);
+    close(fd);
+    while (!end_has(&p.client)) pair_turn(&p);
+    while (end_has(&p.client)) pair_next(&p, &p.client);
+    fab_disconnect(c);
+    pair_settle(&p);
+    while (end_has(&p.client)) pair_next(&p, &p.client);
+    for (int i = 0; i < 100; i++) fail_to_connect(gone[0]);
+    CHECK_EQ(unreached_logged, 3);
+    pair_close(&p);
+    for (int i = 0; i < 2; i++) CHECK_EQ(unlink(path_of(gone[i])), 0);
+}
+
 int main(int argc, char **argv) {
     raw_directory_make();
     RUN(the_socket_is_the_user_s_alone_whatever_the_umask);
@@ -217,6 +263,7 @@ int main(int argc, char **argv) {
     RUN(a_process_of_another_user_is_refused);
     RUN(a_client_beyond_the_limit_hears_that_it_was_refused);
     RUN(without_descriptors_a_listener_waits_and_goes_on_later);
+    RUN(of_a_peer_that_is_gone_one_line_is_said_until_it_was_there_again);
     raw_directory_remove();
     return check_end(argc, argv);
 }

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { exposition, histogram, type Family, Timing } from './exposition.js';
+import { exposition, histogram, HISTOGRAM_BOUNDS, type Family, Timing } from './exposition.js';
 
 const FAMILIES: readonly Family[] = [
   { name: 'farkv_things_total', help: 'Things, of a \\ and a\nline', type: 'counter', samples: [{ value: 3 }] },
@@ -71,9 +71,16 @@ test('histograms are in seconds, cumulative, and the sums of several', (t) => {
     { suffix: '_sum', labels: { op: 'put' }, value: 0.00005 },
     { suffix: '_count', labels: { op: 'put' }, value: 13 },
   ]);
-  t.deepEqual(histogram([{ count: 0, sum: 0, below: [] }]), [], 'nothing was counted');
+  t.deepEqual(histogram([]), []);
+  const none = histogram([{ count: 0, sum: 0, below: [] }], { op: 'get' });
+  t.deepEqual(
+    none.map(({ suffix, value }) => [suffix, value]),
+    [...Array.from({ length: HISTOGRAM_BOUNDS }, () => ['_bucket', 0]), ['_sum', 0], ['_count', 0]],
+    'nothing was counted',
+  );
+  t.deepEqual([none[0]?.labels, none[HISTOGRAM_BOUNDS - 1]?.labels?.le], [{ op: 'get', le: '0.000001024' }, '+Inf']);
   const timing = new Timing();
-  t.deepEqual(histogram([timing]), []);
+  t.is(histogram([timing]).at(-1)?.value, 0);
   for (const ns of [1000, 1024, 5_000_000_000_000]) timing.add(ns);
   t.like(timing, { count: 3, sum: 5_000_000_002_024 });
   t.deepEqual([timing.below[0], timing.below[1], timing.below[23], timing.below[24]], [1, 2, 2, 3]);

@@ -85,11 +85,11 @@ export class Timing implements Counted {
   }
 }
 
-/** A histogram in seconds: the sums of several. Nothing where nothing was counted. */
+/** A histogram in seconds: the sums of several, from 0 on, so that a rate sees the first one. Nothing of none. */
 export function histogram(all: readonly Counted[], labels: Readonly<Record<string, string>> = {}): Sample[] {
+  if (all.length === 0) return [];
   const counted = all.filter(({ below }) => below.length > 0);
-  const bounds = Math.max(0, ...counted.map(({ below }) => below.length));
-  if (bounds === 0) return [];
+  const bounds = counted.length === 0 ? HISTOGRAM_BOUNDS : Math.max(...counted.map(({ below }) => below.length));
   const sum = (of: (one: Counted) => number): number => counted.reduce((n, one) => n + of(one), 0);
   const below = Array.from({ length: bounds }, (_, i) => sum((one) => one.below[i] ?? one.count));
   return [

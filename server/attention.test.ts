@@ -128,7 +128,7 @@ test('a full disk and snapshots that fail are told with what to do', (t) => {
     },
   };
   t.deepEqual(attention(status({ members: [member('s1', { node })] })), [
-    'the disk of s1 is full, and changes are refused: free space on the file system of its --data-dir, of which its log needs up to 256 MiB; changes go on by themselves within seconds',
+    'the disk of s1 is full, and changes are refused: free space on the file system of its --data-dir, up to 256 MiB for its log; changes go on by themselves within seconds',
     's1 has no new snapshot of shards 2, 5: ENOSPC, no space left on device. Nothing is lost, but the log grows: look at the disk of its --data-dir, and at the log of s1; it is tried again each minute',
   ]);
 });

@@ -124,7 +124,7 @@ function ofRefused({ members, shards }: ClusterStatus): string[] {
   const limit = Math.min(...shards.map(({ memoryLimitBytes = Infinity }) => memoryLimitBytes));
   const has = Number.isFinite(limit) ? `has at most ${formatSize(limit)}, which is` : 'has at most';
   return [
-    `${list(at)} refused changes in the last five minutes for want of room (ERR_TABLE_FULL), and nothing is nearly full: such values are too large for what is free of their shards in one piece. A shard ${has} the --memory of all servers by the number of shards, and no more than that of its server: add a server (farkv server --join), start servers again with more --memory, or make a cluster with fewer --shards`,
+    `${list(at)} refused changes in the last five minutes for want of room (ERR_TABLE_FULL), and nothing is nearly full now: what was full has room again, or values were too large for what their shards had free in one piece. A shard ${has} the --memory of all servers by the number of shards, and no more than that of its server. If the values are large: add a server (farkv server --join), start servers again with more --memory, or make a cluster with fewer --shards`,
   ];
 }
 
@@ -247,7 +247,7 @@ function ofDisk({ id, node }: MemberStatus): string[] {
   return [
     ...(isDiskFull(node)
       ? [
-          `the disk of ${id} is full, and changes are refused: free space on the file system of its --data-dir, of which its log needs up to ${formatSize(fullLogs(node) * LOG_AHEAD_BYTES)}; changes go on by themselves within seconds`,
+          `the disk of ${id} is full, and changes are refused: free space on the file system of its --data-dir, up to ${formatSize(fullLogs(node) * LOG_AHEAD_BYTES)} for its log; changes go on by themselves within seconds`,
         ]
       : []),
     ...(node?.group.diskFull !== true

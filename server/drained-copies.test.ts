@@ -65,6 +65,13 @@ test('where too few servers are left the copies stay, and what an operator can d
   t.not(stayText(status({ members: absent, copies: [['s1', 's2']] }), 's2'), undefined, 's4 has never come');
 });
 
+test('where all others are drained, one of them is to keep values again', (t) => {
+  const members = { s1: 'draining', s2: 'draining' };
+  const text = stayText(status({ members, copies: [['s1', 's2']] }), 's2') ?? '';
+  t.regex(text, /add a server \(farkv server --join\), or keep a drained one \(farkv drain SERVER --undo\), then/);
+  t.notRegex(text, /--replicas 0/);
+});
+
 test('each tenant is named whose copies cannot go', (t) => {
   const { shards, ...rest } = status({
     members: TWO,
@@ -95,7 +102,7 @@ test('while copies are waited for, what is in the way is said', (t) => {
       }),
       's2',
     ),
-    ['copies of shard 0 stay at s2 until s3 can be reached, and takes their place'],
+    ['copies of shard 0 stay at s2 until their place is taken at s3, which cannot be reached'],
   );
   const notCopied = [{ member: 's3', times: 1, full: true }];
   t.deepEqual(copyLines(status({ copies: [['s1', 's2']], more: { notCopied } }), 's2'), [

@@ -43,7 +43,9 @@ export function copyLines(status: ClusterStatus, id: string): string[] {
   return [
     ...(late.length === 0
       ? []
-      : [`copies of ${numbers(late)} stay at ${id} until ${list(silent)} can be reached, and takes their place`]),
+      : [
+          `copies of ${numbers(late)} stay at ${id} until their place is taken at ${list(silent)}, which cannot be reached`,
+        ]),
     ...going.flatMap(({ shard, copies }) =>
       (copies?.notCopied ?? []).map(
         ({ member, full }) =>
@@ -63,12 +65,14 @@ export function stayText(status: ClusterStatus, id: string): string | undefined 
     why === undefined
       ? `${id} may be stopped: the owners have all values, in fewer copies`
       : `${id} may not be stopped: ${why}`;
+  const makes =
+    places === 0 ? 'add a server (farkv server --join), or keep a drained one (farkv drain SERVER --undo)' : undefined;
   const wanted = [...new Set(shards.map(({ copies }) => copies?.wanted ?? 0))];
   const fewer = [...new Set(shards.map((shard) => fewerCopies(tenantOf(status, shard), places, shard.copies)))];
   return [
     `${id} owns no shards and gets none, but the copies of ${numbers(shards)} stay there: ${list(wanted)} copies of each value are wanted, and ${places === 1 ? 'one other server keeps' : `${places} other servers keep`} values`,
     stop,
-    `to remove it, add a server (farkv server --join) or want fewer copies (${fewer.join('; ')}), then farkv drain ${id} again`,
+    `to remove it, ${makes ?? `add a server (farkv server --join) or want fewer copies (${fewer.join('; ')})`}, then farkv drain ${id} again`,
   ].join('; ');
 }
 

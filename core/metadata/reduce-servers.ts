@@ -114,6 +114,8 @@ function whyStuck(state: MetadataState, kept: readonly CopySet[]): string {
     const name = tenant === 0 ? undefined : state.tenants[tenant - 1]?.name;
     return isKept && policy.replicas > servers ? [fewerCopies(name, servers, policy)] : [];
   });
+  if (servers === 0)
+    return `, since all other servers are drained, too: add a server (farkv server --join), or keep one of them (farkv drain SERVER --undo)`;
   if (commands.length === 0) return ', until others have taken their place: farkv status shows how far that is';
   return `, since ${servers === 1 ? 'one other server keeps' : `${servers} other servers keep`} values: add a server (farkv server --join), or want fewer copies (${commands.join('; ')}); they go then`;
 }

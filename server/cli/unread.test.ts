@@ -40,6 +40,17 @@ test('lines that nobody reads are kept up to a bound, and the others counted unt
   t.deepEqual(pipe.got, ['line 0...\n', 'line 1...\n', 'line 2...\n', 'line 3...\n', '6 left out\n', 'next\n']);
 });
 
+test('the last line is written whatever waits, behind how many were left out', async (t) => {
+  const pipe = new Pipe();
+  const lines = new BoundedLines(pipe, (count) => `${count} left out\n`, 20);
+  for (let i = 0; i < 4; i++) lines.write(`line ${i}...\n`);
+  lines.writeLast('why it ends\n');
+  pipe.read();
+  pipe.end();
+  await once(pipe, 'finish');
+  t.deepEqual(pipe.got, ['line 0...\n', 'line 1...\n', '2 left out\n', 'why it ends\n']);
+});
+
 test('no line is left out of what is read', async (t) => {
   const pipe = new Pipe();
   const lines = new BoundedLines(pipe, (count) => `${count} left out\n`, 40);

@@ -28,6 +28,7 @@ export function unshared(stream: NodeJS.WriteStream & { readonly fd: number }): 
 export class BoundedLines {
   readonly #stream: Pick<Writable, 'write' | 'writableLength'>;
   readonly #bytesMax: number;
+  readonly #omitted: (count: number) => string;
   #leftOut = 0;
 
   /** `omitted`: the line that says how many were left out. */
@@ -38,16 +39,25 @@ export class BoundedLines {
   ) {
     this.#stream = stream;
     this.#bytesMax = bytesMax;
-    stream.on('drain', () => {
-      if (this.#leftOut > 0) stream.write(omitted(this.#leftOut));
-      this.#leftOut = 0;
-    });
+    this.#omitted = omitted;
+    stream.on('drain', () => this.#sayOmitted());
+  }
+
+  #sayOmitted(): void {
+    if (this.#leftOut > 0) this.#stream.write(this.#omitted(this.#leftOut));
+    this.#leftOut = 0;
   }
 
   write(line: string): void {
     // What comes later is left out too, so that the gap is one.
     if (this.#leftOut > 0 || this.#stream.writableLength + line.length > this.#bytesMax) this.#leftOut += 1;
     else this.#stream.write(line);
+  }
+
+  /** With what the process ends: it is never left out. */
+  writeLast(line: string): void {
+    this.#sayOmitted();
+    this.#stream.write(line);
   }
 }
 

@@ -432,7 +432,6 @@ export class MetadataDriver {
     if (this.#fullSinceMs === undefined || this.#node.status().storageFull) return;
     const fullMs = Math.round(performance.now() - this.#fullSinceMs);
     this.#fullSinceMs = undefined;
-    this.#saidFullMs = -Infinity;
     this.#options.log.info('the disk of the data directory has room again: metadata changes are accepted', {
       event: 'raft-log-has-room',
       fullMs,

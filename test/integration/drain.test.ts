@@ -40,7 +40,7 @@ test('a drain waits until others have the copies too, so that the server can be 
   await statusWhen(address, (s) => s.members.some(({ id, state }) => id === 's3' && state === 'unreachable'));
   const vain = await farkv(['drain', 's2', '--wait', '0', '--connect', address]);
   t.is(vain.code, 1, vain.stdout);
-  t.regex(vain.stderr, /copies of shards [\d, ]+ stay at s2 until s3 can be reached/);
+  t.regex(vain.stderr, /copies of shards [\d, ]+ stay at s2 until their place is taken at s3, which cannot be reached/);
 
   await cluster.server(2).start();
   await succeeds(t, cluster, 'drain', 's2');

@@ -248,24 +248,33 @@ static void welcome(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
 
 /* ---- connector ---- */
 
-static struct shm_unreached *unreached_of(const shm_conn *c, uint32_t *path_crc) {
-    *path_crc = fkv_crc32c(0, c->path, strlen(c->path));
-    return &c->domain->unreached[*path_crc % SHM_UNREACHED];
+/* NULL: nothing is remembered of it. */
+static struct shm_unreached *unreached_of(const shm_conn *c, uint32_t path_crc) {
+    for (struct shm_unreached *u = c->domain->unreached, *end = u + SHM_UNREACHED; u < end; u++)
+        if (u->said_ns && u->path_crc == path_crc) return u;
+    return NULL;
 }
+static struct shm_unreached *oldest_unreached(const shm_conn *c) {
+    struct shm_unreached *oldest = c->domain->unreached;
+    for (struct shm_unreached *u = oldest, *end = u + SHM_UNREACHED; u < end; u++)
+        if (u->said_ns < oldest->said_ns) oldest = u;
+    return oldest;
+}
+static uint32_t crc_of(const char *path) { return fkv_crc32c(0, path, strlen(path)); }
 
 /* Whoever connects tries again and again: it is said at first, when the reason is another one, and once a minute. */
 static void say_unreached(const shm_conn *c, int error) {
-    uint32_t crc;
-    struct shm_unreached *u = unreached_of(c, &crc);
+    uint32_t crc = crc_of(c->path);
+    struct shm_unreached *u = unreached_of(c, crc);
     uint64_t now_ns = fkv_now_ns();
-    if (u->said_ns && u->path_crc == crc && u->error == error && now_ns - u->said_ns < UNREACHED_QUIET_NS) return;
+    if (u && u->error == error && now_ns - u->said_ns < UNREACHED_QUIET_NS) return;
+    if (!u) u = oldest_unreached(c);
     *u = (struct shm_unreached){ .said_ns = now_ns, .path_crc = crc, .error = error };
     fab_log(&c->domain->options, FAB_LOG_INFO, "shm: %s: connect: %s", c->path, strerror(error));
 }
 static void reached(const shm_conn *c) {
-    uint32_t crc;
-    struct shm_unreached *u = unreached_of(c, &crc);
-    if (u->path_crc == crc) u->said_ns = 0;
+    struct shm_unreached *u = unreached_of(c, crc_of(c->path));
+    if (u) u->said_ns = 0;
 }
 
 static void try_connect(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {

@@ -36,7 +36,7 @@ enum {
     SHM_READ_BUDGET = 64 << 10, /* bytes copied by one poll, so that a large READ does not delay small work */
     SHM_ATTACH_WINDOW = 64,     /* attach requests unanswered on a socket; more wait, so its buffers never fill */
     SHM_MR_BUCKETS = 256,
-    SHM_UNREACHED = 16 /* sockets of which it is remembered that they took no connection */
+    SHM_UNREACHED = 64 /* sockets of which it is remembered that they took no connection */
 };
 
 /* ---- agent's bookkeeping ---- */
@@ -282,7 +282,7 @@ struct shm_domain {
         uint64_t said_ns; /* 0: of none */
         uint32_t path_crc;
         int error;
-    } unreached[SHM_UNREACHED]; /* by its path's checksum */
+    } unreached[SHM_UNREACHED];
 };
 
 /* agent.c */

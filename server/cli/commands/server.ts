@@ -183,7 +183,7 @@ async function serve(args: ServerArguments, hear: (tell: Tell) => void): Promise
     // Told to stop before it was ready.
     if (stop.signal.aborted) return;
     if (settings.logFormat === 'text') throw error;
-    lines.write(failureLine(error));
+    lines.writeLast(failureLine(error));
     throw new Told(error);
   } finally {
     process.off('SIGTERM', told);

@@ -9,7 +9,7 @@ export function lostText(server: string, refusal: Refusal | undefined, seen: str
   const { status, text } = refusal;
   const refused = `${server} refuses this page: ${text === '' ? `HTTP status ${status}` : text}.`;
   const next = isFinal(refusal)
-    ? 'Load the page again, and give a token of a monitor or an operator that is good.'
+    ? 'Load the page again, with a token or a certificate of a monitor or an operator that is good.'
     : 'It is asked again every few seconds.';
   return `${refused} ${next}${of}`;
 }

@@ -21,7 +21,7 @@ export interface Follower {
 
 const AGAIN_MS = 2000;
 const FOR_WHO_ASKS = [401, 403, 429];
-const EVENT = /^event: (.*)\ndata: (.*)$/;
+const EVENT = /^event: ([^\n]*)\ndata: ([^\n]*)$/;
 
 export const isFinal = (refusal: Refusal | undefined): boolean =>
   refusal !== undefined && FOR_WHO_ASKS.includes(refusal.status);
@@ -42,6 +42,7 @@ async function read(url: string, { heard }: Follower): Promise<Refusal | undefin
     const response = await fetch(url, { cache: 'no-store', headers: { Accept: 'text/event-stream' } });
     if (!response.ok || response.body === null) {
       const isOurs = response.headers.get('content-type')?.startsWith('text/plain') === true;
+      if (!isOurs) await response.body?.cancel();
       return { status: response.status, text: isOurs ? (await response.text()).trim() : '' };
     }
     const reader = response.body.getReader();

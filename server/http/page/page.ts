@@ -165,7 +165,11 @@ function tell(news: readonly Happening[]): void {
 let startedMs: number | undefined;
 function begin(atMs: number): void {
   if (startedMs !== undefined && startedMs !== atMs) {
-    listed(atMs, 'this server has started again; what is below was noted before', 'dim');
+    listed(
+      atMs,
+      'the server that answers here has started again, or is another one; what is below was noted before',
+      'dim',
+    );
     newest = 0;
   }
   startedMs = atMs;
@@ -206,6 +210,10 @@ function heard(event: string, data: string): void {
   else if (event === 'happened') tell(JSON.parse(data) as Happening[]);
   else if (event === 'start') {
     begin((JSON.parse(data) as Pick<Happening, 'atMs'>).atMs);
+    // It is connected; what it looks at may not answer yet.
+    isLost = false;
+    heardMs = performance.now();
+    byId('connection').hidden = true;
     // The first look of a stream has all shards.
     shards.clear();
   }
@@ -213,7 +221,8 @@ function heard(event: string, data: string): void {
   else if (event === 'history') draw((JSON.parse(data) as Sample[]).filter(([atMs]) => atMs > drawnMs));
 }
 
-void follow('/events', { heard, ended: lose });
+// The address of the page may have a user and a token in it, with which nothing can be fetched; the browser has them.
+void follow(`${location.origin}/events`, { heard, ended: lose });
 setInterval(() => {
   const silentMs = performance.now() - heardMs;
   if (!isLost && silentMs > SILENT_MS) showHealth(`no answer for ${span(silentMs)}`, 'bad');

@@ -41,7 +41,6 @@ import { serverTrust } from './control/tls.js';
 import { DataDirectory } from './data-directory.js';
 import { reportLevels } from './level-lines.js';
 import { codeOf, describeError, Log, type LogSink } from './log.js';
-import type { MemoryWatch } from './memory-watch.js';
 import { MetadataGroup } from './metadata/group.js';
 import { joinCluster } from './metadata/join.js';
 import { joinMembers, zoneTeller, type JoinMembersOptions } from './metadata/join-members.js';
@@ -53,8 +52,8 @@ import { leaseWaitMs, longestLeaseMs, waitForLeases } from './shards/lease-wait.
 import { reportLeft, whetherStays } from './shards/leaving.js';
 import { NO_TROUBLES, ShardDriver } from './shards/driver.js';
 import { probe } from './shards/probe.js';
-import { openDataPlane, type OpenDataPlaneOptions } from './open-data-plane.js';
-import type { ClusterStatus, NodeStatus } from './status.js';
+import { openDataPlane, type OpenDataPlaneOptions, type OpenedDataPlane } from './open-data-plane.js';
+import type { ClusterStatus } from './status.js';
 import { availableTransports } from './transports.js';
 import { othersOf } from './values-elsewhere.js';
 import { isAllFound, isDurable, toldOf, valuesOf, type Values } from './values-log.js';
@@ -108,7 +107,7 @@ export class FarkvNode {
   #regions: ShardDriver | undefined;
   #access: { readonly plane: DataPlane; readonly rules: MetadataState['tickets'] } | undefined;
   #dataPlane: DataPlane | undefined;
-  #memory: MemoryWatch | undefined;
+  #figures: OpenedDataPlane['figures'] | undefined;
   #values: Values | undefined;
   /** Copies that were on the disk. */
   #found: readonly Found[] = [];
@@ -295,7 +294,7 @@ export class FarkvNode {
         ...(this.#stopping === undefined ? {} : { stopping: true }),
         ...(certificate === undefined ? {} : { certificateEndsMs: certificate.value }),
         group: group.figures,
-        ...(await this.#figures()),
+        ...(await this.#figures?.()),
         ...(this.#values === undefined ? {} : { values: await this.#values.watch.status() }),
       }),
     };
@@ -329,13 +328,6 @@ export class FarkvNode {
       { event: 'listening', control, servers, http: this.#http.join(), tls: tls !== undefined },
     );
     return { control: advertised(front.bound, advertise), peer: advertised(listener.bound, advertise) };
-  }
-
-  async #figures(): Promise<Pick<NodeStatus, 'dataPlane' | 'changesRefusedAgoMs'>> {
-    const dataPlane = await this.#dataPlane?.stats();
-    if (dataPlane === undefined) return {};
-    const changesRefusedAgoMs = this.#memory?.refusedAgoMs(dataPlane);
-    return { dataPlane, ...(changesRefusedAgoMs === undefined ? {} : { changesRefusedAgoMs }) };
   }
 
   /** Tells the data plane which tickets are good, where that has changed. */
@@ -398,10 +390,10 @@ export class FarkvNode {
       values: this.#values,
     });
     this.#dataPlane = opened.plane;
-    this.#memory = opened.memory;
+    this.#figures = opened.figures;
     this.#found = opened.found;
     this.#undo.push(async () => {
-      this.#dataPlane = undefined;
+      this.#dataPlane = this.#figures = undefined;
       this.#values?.early.ended(await opened.close());
     });
     this.#setAccess(state);

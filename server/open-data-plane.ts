@@ -15,9 +15,10 @@ import type { ServerSettings } from './config/settings.js';
 import { fewDescriptors } from './descriptors.js';
 import { reportEnds } from './ended-connections.js';
 import { describeError, type Log } from './log.js';
-import { watchMemory, type MemoryWatch } from './memory-watch.js';
+import { watchMemory } from './memory-watch.js';
 import { removeSockets, socketPaths } from './runtime-directory.js';
 import { isTraced, reportSlow } from './slow-lines.js';
+import type { NodeStatus } from './status.js';
 import { reportTransports } from './transport-lines.js';
 import { fabricAddresses, listenList } from './transports.js';
 import { startsWith } from './values-aside.js';
@@ -47,7 +48,8 @@ export interface OpenDataPlaneOptions {
 
 export interface OpenedDataPlane {
   readonly plane: DataPlane;
-  readonly memory: MemoryWatch;
+  /** Of the status of its server. */
+  readonly figures: () => Promise<Pick<NodeStatus, 'dataPlane' | 'changesRefusedAgoMs'>>;
   /** Copies that were on the disk. */
   readonly found: readonly Found[];
   /** Its addresses as clients may use them. */
@@ -110,7 +112,11 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
   log.info(`data on ${data.join(', ')}`, { event: 'data-listening', data: data.join() });
   return {
     plane,
-    memory,
+    figures: async () => {
+      const dataPlane = await plane.stats();
+      const changesRefusedAgoMs = memory.refusedAgoMs(dataPlane);
+      return { dataPlane, ...(changesRefusedAgoMs === undefined ? {} : { changesRefusedAgoMs }) };
+    },
     found,
     fabric: fabricAddresses(bound, settings, shmHost()),
     close: async () => {

@@ -29,6 +29,7 @@ import {
 } from '../../core/raft/index.js';
 import { describeError, RateLimitedLog, type Log } from '../log.js';
 import type { RaftStorage } from '../raft-storage/index.js';
+import { DiskLines } from './disk-lines.js';
 
 export interface DriverOptions {
   readonly storage: Pick<RaftStorage, 'persist' | 'saveSnapshot'>;
@@ -75,8 +76,6 @@ const COMPACT_BYTES = 8 << 20;
 /** About this part of that is kept behind a snapshot, for followers that are a little late. */
 const KEEP_PART = 1 / 8;
 const RETRY_STORAGE_MS = 1000;
-/** Between two lines about a disk that stays full. */
-const QUIET_FULL_MS = 60_000;
 const ALONE_TICK_MS = 1000;
 /** Rounds before other events get their turn. */
 const ROUNDS = 32;
@@ -100,8 +99,7 @@ export class MetadataDriver {
   #timer: NodeJS.Timeout | undefined;
   readonly #syncs = new Timing();
   #retry: NodeJS.Timeout | undefined;
-  #fullSinceMs: number | undefined;
-  #saidFullMs = -Infinity;
+  readonly #disk: DiskLines;
   #compactedBytes = 0;
   /** Others are being asked whether this member has lost entries. */
   #inDoubt = false;
@@ -111,6 +109,7 @@ export class MetadataDriver {
     this.#options = options;
     const machine = new MetadataMachine(options.knownFormat);
     this.#machine = machine;
+    this.#disk = new DiskLines({ log: options.log, retryMs: RETRY_STORAGE_MS, quietMs: options.quietFullMs });
     this.#far = new RateLimitedLog((text, fields) => options.log.warn(text, fields));
     const ticks = Math.max(4, Math.round(options.electionMs / options.tickMs));
     this.#node = new RaftNode(
@@ -401,7 +400,7 @@ export class MetadataDriver {
       this.#apply(undefined, ready.committed);
       this.#confirm(ready);
       node.storageRefused();
-      this.#reportFull();
+      this.#disk.full();
       this.#retry ??= setTimeout(() => {
         this.#retry = undefined;
         this.#guarded(() => node.retryStorage());
@@ -412,30 +411,8 @@ export class MetadataDriver {
     this.#apply(ready.snapshot, ready.committed);
     this.#confirm(ready);
     node.advance();
-    this.#reportRoom();
+    if (this.#disk.isFull && !node.status().storageFull) this.#disk.hasRoom();
     this.#compact();
-  }
-
-  /** It is tried again all the time: at first, and from time to time. */
-  #reportFull(): void {
-    const now = performance.now();
-    this.#fullSinceMs ??= now;
-    if (now - this.#saidFullMs < (this.#options.quietFullMs ?? QUIET_FULL_MS)) return;
-    this.#saidFullMs = now;
-    this.#options.log.error(
-      'no room on the disk of the data directory: this server accepts no metadata changes until there is',
-      { event: 'raft-log-full', retryMs: RETRY_STORAGE_MS },
-    );
-  }
-
-  #reportRoom(): void {
-    if (this.#fullSinceMs === undefined || this.#node.status().storageFull) return;
-    const fullMs = Math.round(performance.now() - this.#fullSinceMs);
-    this.#fullSinceMs = undefined;
-    this.#options.log.info('the disk of the data directory has room again: metadata changes are accepted', {
-      event: 'raft-log-has-room',
-      fullMs,
-    });
   }
 
   #confirm(ready: Ready): void {

@@ -51,7 +51,7 @@ static void wait_calls(uint32_t n) {
 static dataplane *rig_serve(const char *name) {
     char why[256], path[64];
     snprintf(path, sizeof path, "unix:/tmp/farkv-%s-%d.sock", name, (int)getpid());
-    dataplane_listen listen = { FAB_SHM, 0, path };
+    dataplane_listen listen = { FAB_SHM, 0, path, 0 };
     dataplane_config c = { .server_incarnation = 1,
                            .hash_seed = SEED,
                            .ticket_secret = SECRET,
@@ -137,7 +137,7 @@ static lookup *rig_client(const rig_owners *o, uint32_t cached_locations) {
 }
 
 static __attribute__((unused)) lookup *rig_connect(dataplane *d, uint32_t cached_locations) {
-    session_address a = { FAB_SHM, dataplane_address(d, 0) };
+    session_address a = { FAB_SHM, dataplane_address(d, 0), 0 };
     session_owner_config owner = { .owner = 1, .incarnation = 1, .addresses = &a, .count = 1 };
     rig_owners o = { .seed = SEED, .owners = &owner, .count = 1 };
     fkv_ticket t = { .client = 9, .expires_ms = fkv_wall_ms() + 3600000, .flags = FKV_TICKET_READ | FKV_TICKET_WRITE };

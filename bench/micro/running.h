@@ -35,7 +35,7 @@ static void read_owner(const char *line, rig_owners *o) {
     unsigned long long incarnation;
     if (sscanf(line, "%u %llx %s", &number, &incarnation, text) != 3)
         refuse("an owner is a number, an incarnation and an address");
-    *a = (session_address){ FAB_SHM, text };
+    *a = (session_address){ FAB_SHM, text, 0 };
     o->owners = realloc(o->owners, (o->count + 1) * sizeof *o->owners);
     o->owners[o->count++] = (session_owner_config){
         .owner = number, .incarnation = incarnation, .addresses = a, .count = 1

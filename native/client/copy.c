@@ -244,7 +244,8 @@ fkv_status shard_copy_start(const shard_copy_config *config, dataplane_done caug
         good = strlen(config->addresses[i].text) < sizeof c->text[i];
         if (!good) break;
         strcpy(c->text[i], config->addresses[i].text);
-        c->addresses[i] = (session_address){ .provider = config->addresses[i].provider, .text = c->text[i] };
+        c->addresses[i] = config->addresses[i];
+        c->addresses[i].text = c->text[i];
     }
     c->config.addresses = c->addresses;
     if (good && thread_start(&c->thread, copy_main, c) == 0) return FKV_OK;

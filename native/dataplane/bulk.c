@@ -107,15 +107,15 @@ int bulk_announce(feed *f, const peer_out *out, const table_prepared *p, fkv_rec
     const shard *s = f->shard;
     int i = replica_place(&s->replica, f->id);
     const segment *m = segment_of(s, p->extent);
-    if (i < 0 || !m || !m->mr[out->provider]) return -ESTALE;
+    if (i < 0 || !m || !m->mr[out->place]) return -ESTALE;
     if (*announced >> i & 1) return 0;
-    uint64_t base = fab_mr_addr(m->mr[out->provider]);
+    uint64_t base = fab_mr_addr(m->mr[out->place]);
     fkv_peer_announce head = { .op = FKV_PEER_ANNOUNCE,
                                .shard = s->number,
                                .epoch = s->replica.epoch,
                                .tag = p->extent->tag,
                                .committed = s->replica.committed,
-                               .rkey = fab_mr_rkey(m->mr[out->provider]),
+                               .rkey = fab_mr_rkey(m->mr[out->place]),
                                .region_addr = base,
                                .region_bytes = m->region.bytes,
                                .addr = base + (uint64_t)(p->value - (const uint8_t *)m->region.base),

@@ -34,6 +34,7 @@ struct client {
     worker *w;
     fab_conn *conn;
     fab_provider provider;
+    uint32_t place;    /* fab_place: whose rkeys it is given */
     dp_tenant *tenant; /* of the ticket */
     fkv_ticket ticket;
     uint8_t nonce[FKV_NONCE_BYTES]; /* that its proof was made for */

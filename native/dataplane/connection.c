@@ -68,7 +68,7 @@ static void unmake(client *c) {
     free(c);
 }
 
-static client *make(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket *t,
+static client *make(worker *w, uint32_t place, fab_conn *conn, const fkv_ticket *t,
                     const uint8_t nonce[FKV_NONCE_BYTES]) {
     client *c = calloc(1, sizeof *c);
     if (!c) return NULL;
@@ -79,7 +79,8 @@ static client *make(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket 
     }
     c->w = w;
     c->conn = conn;
-    c->provider = p;
+    c->place = place;
+    c->provider = fab_place_provider(place);
     c->tenant = &w->d->tenant[t->tenant];
     c->ticket = *t;
     memcpy(c->nonce, nonce, sizeof c->nonce);
@@ -121,7 +122,7 @@ static void refuse(worker *w, fab_conn *conn, fkv_welcome *welcome, fkv_status s
 static bool knows_copies(const dataplane *d) { return __atomic_load_n(&d->grant_until_ns, __ATOMIC_RELAXED) != 0; }
 
 /* One who has proved who it is. */
-static void admit(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket *t, const uint8_t nonce[FKV_NONCE_BYTES],
+static void admit(worker *w, uint32_t place, fab_conn *conn, const fkv_ticket *t, const uint8_t nonce[FKV_NONCE_BYTES],
                   fkv_welcome *welcome) {
     dataplane *d = w->d;
     dp_tenant *tenant = &d->tenant[t->tenant];
@@ -130,7 +131,7 @@ static void admit(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket *t
         refuse(w, conn, welcome, FKV_BUSY);
         return;
     }
-    client *c = make(w, p, conn, t, nonce);
+    client *c = make(w, place, conn, t, nonce);
     if (!c) {
         give_place(d, tenant, t->flags);
         refuse(w, conn, welcome, FKV_NO_MEMORY);
@@ -154,7 +155,7 @@ static void admit(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket *t
     end_surplus(w, c);
 }
 
-void client_ask(worker *w, fab_provider p, const fab_wc *wc) {
+void client_ask(worker *w, uint32_t place, const fab_wc *wc) {
     fkv_hello h;
     uint8_t nonce[FKV_NONCE_BYTES];
     fkv_welcome welcome = { .magic = FKV_WELCOME_MAGIC,
@@ -175,7 +176,7 @@ void client_ask(worker *w, fab_provider p, const fab_wc *wc) {
     if (s != FKV_OK)
         refuse(w, wc->conn, &welcome, s);
     else
-        admit(w, p, wc->conn, &h.ticket, nonce, &welcome);
+        admit(w, place, wc->conn, &h.ticket, nonce, &welcome);
 }
 
 /* ---- for how long ---- */

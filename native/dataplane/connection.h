@@ -5,7 +5,7 @@
 #include "client.h"
 #include "worker.h"
 
-void client_ask(worker *w, fab_provider p, const fab_wc *wc); /* FAB_WC_ACCEPT */
+void client_ask(worker *w, uint32_t place, const fab_wc *wc); /* FAB_WC_ACCEPT */
 void clients_reap(worker *w);
 bool clients_to_reap(const worker *w);
 void clients_expire(worker *w);                          /* ends those whose tickets are over */

@@ -35,6 +35,7 @@ typedef struct dataplane_listen {
     fab_provider provider;
     uint32_t worker;
     const char *address; /* as fabric.h writes addresses */
+    uint32_t device;     /* fab_place: one domain has what listens with the same; below FAB_DEVICES */
 } dataplane_listen;
 
 /* Of what pages tables' memory is (base/region.h). AUTO: huge ones for segments that are whole ones anyway and where
@@ -195,8 +196,8 @@ typedef struct dataplane_config {
     /* The same, where the copy is. */
     void (*on_orphan)(void *ctx, const dataplane_orphan *o);
     /* Called on a data-plane thread, by each that listened there: the device is gone, and no client will come over this
-     * provider again in the life of this data plane. Must not block. May be NULL. */
-    void (*on_unreachable)(void *ctx, fab_provider provider);
+     * device of this provider again in the life of this data plane. Must not block. May be NULL. */
+    void (*on_unreachable)(void *ctx, fab_provider provider, uint32_t device);
     /* Called on a data-plane thread, which has ended a client's connection. Must not block. May be NULL. */
     void (*on_ended)(void *ctx, const dataplane_ended *e);
     /* Called on a data-plane thread for each request that took so long, if it was held over a turn of the thread; 1: for
@@ -216,7 +217,7 @@ typedef struct dataplane_config {
 enum {
     DATAPLANE_SHARDS_MAX = 65536,
     DATAPLANE_WORKERS_MAX = 64,
-    DATAPLANE_LISTENS_MAX = 256,
+    DATAPLANE_LISTENS_MAX = 512,
     DATAPLANE_TENANTS_MAX = 16,
     DATAPLANE_LEASE_MS_MAX = 3600000,
     DATAPLANE_DRIFT_PPM_MAX = 100000,
@@ -251,6 +252,7 @@ typedef void (*dataplane_done)(void *ctx, fkv_status s, void *result);
 
 typedef struct dataplane_region {
     fab_provider provider;
+    uint32_t device;
     table_segment_kind kind;
     uint32_t segment, tag;
     uint64_t bytes, addr, rkey;

@@ -56,7 +56,7 @@ static int send_message(void *ctx, const void *message, uint32_t bytes) {
 }
 static peer_out out_of(downlink *l) {
     return (peer_out){
-        .send = send_message, .ctx = l, .buffer = l->records, .room = sizeof l->records, .provider = l->c->provider
+        .send = send_message, .ctx = l, .buffer = l->records, .room = sizeof l->records, .place = l->c->place
     };
 }
 

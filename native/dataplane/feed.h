@@ -28,8 +28,8 @@ typedef struct peer_out {
     int (*send)(void *ctx, const void *message, uint32_t bytes);
     void *ctx;
     uint8_t *buffer;
-    uint32_t room;         /* of the buffer: the largest message */
-    fab_provider provider; /* of the connection; of none, nothing large can be sent */
+    uint32_t room;  /* of the buffer: the largest message */
+    uint32_t place; /* fab_place of the connection; 0: of none, nothing large can be sent */
 } peer_out;
 /* The least that a link's connection takes as one message. */
 enum { PEER_MESSAGE_MIN = 16 << 10 };

@@ -57,13 +57,14 @@ static void handle_link(worker *w, connection *of, const fab_wc *wc) {
         client_doom(c, FKV_END_NONE);
 }
 
-static void handle(worker *w, fab_provider p, const fab_wc *wc) {
+static void handle(worker *w, uint32_t place, const fab_wc *wc) {
     if (wc->opcode == FAB_WC_UNREACHABLE) {
-        if (w->d->c.on_unreachable) w->d->c.on_unreachable(w->d->c.ctx, p);
+        if (w->d->c.on_unreachable)
+            w->d->c.on_unreachable(w->d->c.ctx, fab_place_provider(place), fab_place_device(place));
         return;
     }
     if (wc->opcode == FAB_WC_ACCEPT) {
-        client_ask(w, p, wc);
+        client_ask(w, place, wc);
         return;
     }
     client *c = fab_user(wc->conn);
@@ -157,9 +158,9 @@ static void wait_for_events(worker *w, uint64_t until_ns) {
         uint64_t now = fkv_now_ns(), left = until_ns > now ? until_ns - now : 0;
         ms = left > 3600000000000u ? 3600000 : (int)((left + 999999) / 1000000);
     }
-    struct epoll_event e[FAB_PROVIDER_COUNT];
+    struct epoll_event e[FAB_PLACES];
     poller_sleeps(&w->poller);
-    int n = epoll_wait(w->epoll, e, FAB_PROVIDER_COUNT, ms);
+    int n = epoll_wait(w->epoll, e, FAB_PLACES, ms);
     for (int i = 0; i < n; i++)
         if (e[i].data.ptr == &w->box) mailbox_sleep(&w->box);
 }
@@ -276,14 +277,15 @@ int worker_create(dataplane *d, uint32_t number, worker **out) {
     return w->epoll < 0 ? -errno : watch(w, w->box.fd, &w->box);
 }
 
-int worker_add_provider(worker *w, fab_provider p) {
-    if (w->cq[p]) return 0;
-    int e = fab_cq_create(w->d->domain[p], &w->cq[p]);
+int worker_add_place(worker *w, uint32_t place) {
+    if (w->cq[place]) return 0;
+    int e = fab_cq_create(w->d->domain[place], &w->cq[place]);
     if (e) return e;
-    w->batch_of[w->polled_count] = fab_can(p, FAB_CAN_SEND_FREELY) ? POLL_BATCH_FREE : POLL_BATCH;
-    w->polled[w->polled_count++] = p;
-    e = transfer_pool_register(w->bounces, w->d->domain[p]);
-    return e ? e : watch(w, fab_fd(w->cq[p]), w->cq[p]);
+    w->batch_of[w->polled_count] = fab_can(fab_place_provider(place), FAB_CAN_SEND_FREELY) ? POLL_BATCH_FREE
+                                                                                           : POLL_BATCH;
+    w->polled[w->polled_count++] = place;
+    e = transfer_pool_register(w->bounces, w->d->domain[place], place);
+    return e ? e : watch(w, fab_fd(w->cq[place]), w->cq[place]);
 }
 
 int worker_start(worker *w) {

@@ -5,7 +5,7 @@
 
 /* All by the thread that starts and stops. */
 int worker_create(dataplane *d, uint32_t number, worker **out); /* worker_free also what has failed half-way */
-int worker_add_provider(worker *w, fab_provider p);
+int worker_add_place(worker *w, uint32_t place);
 int worker_start(worker *w);
 void worker_join(worker *w); /* tells it to stop, and waits; jobs that come later are for worker_drain */
 static inline int worker_drain(worker *w) { return mailbox_run(&w->box); }

@@ -56,9 +56,11 @@ static segment *segment_make(worker *w, uint32_t shard, fkv_files *files, table_
     count_freed(d, counted);
     if (e == -EMFILE) __atomic_fetch_add(&d->descriptors_missed, 1, __ATOMIC_RELAXED);
     for (int i = 0; e == 0 && i < w->polled_count; i++) {
-        fab_provider p = w->polled[i];
+        uint32_t place = w->polled[i];
         /* mutation: tenants/regions-shared */
-        e = fab_reg(d->domain[p], &s->region, dataplane_tenant_of(d, shard), &s->mr[p]);
+        e = fab_reg(d->domain[place], &s->region, dataplane_tenant_of(d, shard), &s->mr[place]);
+        /* Its device is lost: nobody comes by it any more, and the others go on. */
+        if (e == -ENODEV) e = 0; /* mutation: dataplane/lost-device-no-memory */
     }
     if (e == 0) return s;
     segment_free(s);

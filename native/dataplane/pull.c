@@ -48,7 +48,6 @@ typedef struct piece {
 
 struct puller {
     worker *w;
-    fab_provider provider;
     fkv_list queue; /* pulls that are not whole, or not told */
     pull *now;
     uint8_t *memory;
@@ -62,14 +61,13 @@ struct puller {
 
 /* ---- a link's ---- */
 
-puller *puller_make(worker *w, fab_provider provider) {
+puller *puller_make(worker *w, uint32_t place) {
     puller *p = calloc(1, sizeof *p);
     if (!p) return NULL;
     p->w = w;
-    p->provider = provider;
     list_init(&p->queue);
     p->memory = aligned_alloc(4096, (size_t)PIECES * CHUNK);
-    if (!p->memory || fab_reg_local(w->d->domain[provider], p->memory, (size_t)PIECES * CHUNK, &p->mr) != 0) {
+    if (!p->memory || fab_reg_local(w->d->domain[place], p->memory, (size_t)PIECES * CHUNK, &p->mr) != 0) {
         free(p->memory);
         free(p);
         return NULL;

@@ -17,7 +17,7 @@ typedef struct pull_out {
     void *ctx;
 } pull_out;
 
-puller *puller_make(worker *w, fab_provider p); /* NULL: no memory */
+puller *puller_make(worker *w, uint32_t place); /* NULL: no memory */
 /* The link is over: what it was pulling is dropped before. Frees it when the copier has nothing of it any more. */
 void puller_free(puller *p);
 

@@ -25,17 +25,17 @@ static const table_segment *list_segments(shard *s, uint32_t *count) {
     return list;
 }
 
-uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_segment *out, uint32_t room) {
+uint32_t shard_segments(shard *s, uint32_t place, uint32_t first, fkv_layout_segment *out, uint32_t room) {
     uint32_t count, n = 0;
     const table_segment *list = list_segments(s, &count);
     for (uint32_t i = first; list && i < count && n < room; i++, n++) {
-        const segment *m = find_segment(s, &list[i]);
+        const fab_mr *mr = find_segment(s, &list[i])->mr[place];
         out[n] = (fkv_layout_segment){ .kind = (uint8_t)list[i].kind,
                                        .segment = list[i].segment,
                                        .tag = list[i].tag,
                                        .bytes = list[i].bytes,
-                                       .rkey = fab_mr_rkey(m->mr[p]),
-                                       .addr = fab_mr_addr(m->mr[p]) };
+                                       .rkey = mr ? fab_mr_rkey(mr) : 0,
+                                       .addr = mr ? fab_mr_addr(mr) : 0 };
     }
     return n;
 }
@@ -54,9 +54,11 @@ dataplane_layout *shard_describe(shard *s) {
     l->buckets = table_buckets(s->table);
     for (int k = 0; k < w->polled_count; k++) {
         for (uint32_t i = 0; i < count; i++) {
-            fab_provider p = w->polled[k];
-            const fab_mr *mr = find_segment(s, &list[i])->mr[p];
-            l->region[l->count++] = (dataplane_region){ .provider = p,
+            uint32_t place = w->polled[k];
+            const fab_mr *mr = find_segment(s, &list[i])->mr[place];
+            if (!mr) continue; /* its device was lost before */
+            l->region[l->count++] = (dataplane_region){ .provider = fab_place_provider(place),
+                                                        .device = fab_place_device(place),
                                                         .kind = list[i].kind,
                                                         .segment = list[i].segment,
                                                         .tag = list[i].tag,
@@ -106,7 +108,7 @@ fkv_status shard_add_segment(shard *s, segment *m) {
     if (status != FKV_OK) return status;
     /* Slots name heap segments by number; no slot leads to the index. Without a name, for want of memory, it is READ under
      * its own rkey: the table has it by now, so it cannot be refused. */
-    for (int p = 0; p < FAB_PROVIDER_COUNT; p++)
+    for (int p = 0; p < FAB_PLACES; p++)
         if (m->mr[p]) (void)fab_name(m->mr[p], s->names, m->kind == TABLE_HEAP ? m->number : FAB_NOWHERE);
     list->at[m->number] = m;
     if (m->number >= list->top) list->top = m->number + 1;
@@ -121,7 +123,7 @@ segment *shard_take_segment(shard *s, table_segment_kind kind, uint32_t number) 
 
 void segment_free(segment *s) {
     if (!s) return;
-    for (int p = 0; p < FAB_PROVIDER_COUNT; p++) fab_dereg(s->mr[p]);
+    for (int p = 0; p < FAB_PLACES; p++) fab_dereg(s->mr[p]);
     __atomic_fetch_sub(&s->d->memory_taken, fkv_files_give(&s->region), __ATOMIC_RELAXED);
     free(s);
 }

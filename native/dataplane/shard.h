@@ -21,8 +21,8 @@ typedef struct segment {
     dataplane *d; /* that counts its pages */
     table_segment_kind kind;
     uint32_t number, tag;
-    fab_mr *mr[FAB_PROVIDER_COUNT];
-    struct segment *next; /* in shard.lingering */
+    fab_mr *mr[FAB_PLACES]; /* NULL: nothing listens there, or the device was lost before */
+    struct segment *next;   /* in shard.lingering */
     uint64_t free_at_ns;
 } segment;
 
@@ -143,7 +143,7 @@ struct shard {
 
 fkv_status shard_add_segment(shard *s, segment *m);
 segment *shard_take_segment(shard *s, table_segment_kind kind, uint32_t number); /* out of the shard */
-uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_segment *out, uint32_t room);
+uint32_t shard_segments(shard *s, uint32_t place, uint32_t first, fkv_layout_segment *out, uint32_t room);
 dataplane_layout *shard_describe(shard *s); /* NULL: no memory */
 /* Until when the owner may answer for the shard, grant leases of it and be relied on: until the end of its own lease, and
  * of those of the backups that it needs. */

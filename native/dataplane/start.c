@@ -55,6 +55,7 @@ static bool config_ok(const dataplane_config *c) {
     for (uint32_t i = 0; i < c->listens; i++) {
         const dataplane_listen *l = &c->listen[i];
         if (l->provider <= FAB_NONE || l->provider >= FAB_PROVIDER_COUNT || l->worker >= c->workers) return false;
+        if (l->device >= FAB_DEVICES) return false;
         if (!l->address || strlen(l->address) >= sizeof *((dataplane *)0)->bound) return false;
     }
     return true;
@@ -144,13 +145,14 @@ static uint32_t spare_descriptors(void) {
     return (uint32_t)(most.rlim_cur / 4);
 }
 
+static uint32_t place_of(const dataplane_listen *l) { return fab_place(l->provider, l->device); }
+
 /* `at` is the listener that was being dealt with, for the error's text. */
 static int open_domains(dataplane *d, const dataplane_listen **at) {
     for (uint32_t i = 0; i < d->c.listens; i++) {
-        fab_provider p = d->listen[i].provider;
-        *at = &d->listen[i];
-        if (d->domain[p]) continue;
-        fab_options o = { .provider = p,
+        uint32_t place = place_of(*at = &d->listen[i]);
+        if (d->domain[place]) continue;
+        fab_options o = { .provider = d->listen[i].provider,
                           /* max_clients have their place when they are accepted; so many more may ask for one */
                           .max_conns = d->c.max_clients + ASKING,
                           .spare_descriptors = spare_descriptors(),
@@ -160,7 +162,7 @@ static int open_domains(dataplane *d, const dataplane_listen **at) {
                           .key_ctx = d,
                           .log = d->c.on_fabric_log,
                           .log_ctx = d->c.ctx };
-        int e = fab_open(&o, &d->domain[p]);
+        int e = fab_open(&o, &d->domain[place]);
         if (e) return e;
     }
     return 0;
@@ -170,8 +172,8 @@ static int listen_all(dataplane *d, const dataplane_listen **at) {
     for (uint32_t i = 0; i < d->c.listens; i++) {
         const dataplane_listen *l = *at = &d->listen[i];
         worker *w = d->worker[l->worker];
-        int e = worker_add_provider(w, l->provider);
-        if (e == 0) e = fab_listen(w->cq[l->provider], l->address, &d->listener[i]);
+        int e = worker_add_place(w, place_of(l));
+        if (e == 0) e = fab_listen(w->cq[place_of(l)], l->address, &d->listener[i]);
         if (e) return e;
         snprintf(d->bound[i], sizeof d->bound[i], "%s", fab_listener_address(d->listener[i]));
     }
@@ -263,7 +265,7 @@ static void tear_down(dataplane *d) {
     helper_free(&d->huge);
     helper_free(&d->maker);
     helper_free(&d->snapshots);
-    for (int p = 0; p < FAB_PROVIDER_COUNT; p++) {
+    for (int p = 0; p < FAB_PLACES; p++) {
         fab_close(d->domain[p]);
         d->domain[p] = NULL;
     }
@@ -288,7 +290,7 @@ static void say_why(const dataplane *d, int e, const dataplane_listen *at, char 
     errno = -e;
     if (!at)
         snprintf(why, room, "the data plane's threads could not be started: %m");
-    else if (!d->domain[at->provider])
+    else if (!d->domain[place_of(at)])
         snprintf(why, room, "%s could not be opened: %m", fab_provider_name(at->provider));
     else if (e == -EOPNOTSUPP && fab_encryption_missing(at->provider))
         snprintf(why, room, "data cannot be encrypted: %s; --insecure-data leaves it in the clear",

@@ -81,7 +81,7 @@ static int send_segments(op *o) {
     shard *s = o->shard;
     fkv_layout_segment list[LIST_MAX];
     uint32_t room = (stream_body_max(o->client) - (uint32_t)sizeof(fkv_layout)) / (uint32_t)sizeof *list;
-    uint32_t n = shard_segments(s, o->client->provider, o->stream_at, list, room < LIST_MAX ? room : LIST_MAX);
+    uint32_t n = shard_segments(s, o->client->place, o->stream_at, list, room < LIST_MAX ? room : LIST_MAX);
     uint32_t count = (uint32_t)table_segments(s->table, NULL, 0);
     fkv_layout head = { .incarnation = s->incarnation,
                         .layout_epoch = table_layout_epoch(s->table),

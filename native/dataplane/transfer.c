@@ -60,7 +60,7 @@ typedef struct bounce {
 
 struct bounce_pool {
     uint8_t *memory;
-    fab_mr *mr[FAB_PROVIDER_COUNT];
+    fab_mr *mr[FAB_PLACES];
     fkv_list turns; /* transfers that READ, the next to be served first */
     bounce piece[BOUNCES];
 };
@@ -73,12 +73,12 @@ fkv_status transfer_pool_create(bounce_pool **out) {
     for (int i = 0; i < BOUNCES; i++) p->piece[i].at = p->memory + (size_t)i * CHUNK;
     return p->memory ? FKV_OK : FKV_NO_MEMORY;
 }
-int transfer_pool_register(bounce_pool *p, fab_domain *d) {
-    return fab_reg_local(d, p->memory, (size_t)BOUNCES * CHUNK, &p->mr[fab_provider_of(d)]);
+int transfer_pool_register(bounce_pool *p, fab_domain *d, uint32_t place) {
+    return fab_reg_local(d, p->memory, (size_t)BOUNCES * CHUNK, &p->mr[place]);
 }
 void transfer_pool_free(bounce_pool *p) {
     if (!p) return;
-    for (int i = 0; i < FAB_PROVIDER_COUNT; i++) fab_dereg(p->mr[i]);
+    for (int i = 0; i < FAB_PLACES; i++) fab_dereg(p->mr[i]);
     free(p->memory);
     free(p);
 }
@@ -315,7 +315,7 @@ static void post(worker *w, transfer *t, bounce *b) {
     b->generation++;
     fab_read r = { .wr_id = (uint64_t)b->generation * BOUNCES + (uint64_t)(b - w->bounces->piece),
                    .local = b->at,
-                   .local_mr = w->bounces->mr[t->client->provider],
+                   .local_mr = w->bounces->mr[t->client->place],
                    .remote_addr = t->from.addr + t->posted,
                    .rkey = t->from.rkey,
                    .bytes = n };

@@ -7,7 +7,7 @@
 typedef struct bounce_pool bounce_pool;
 
 fkv_status transfer_pool_create(bounce_pool **out); /* transfer_pool_free also what has failed */
-int transfer_pool_register(bounce_pool *p, fab_domain *d);
+int transfer_pool_register(bounce_pool *p, fab_domain *d, uint32_t place);
 void transfer_pool_free(bounce_pool *p);
 bool transfer_admit(const client *c, uint32_t bytes); /* whether there is room for one more of this size */
 fkv_status transfer_begin(op *o);                     /* held -> OP_TRANSFERS; an error: nothing was begun */

@@ -41,6 +41,7 @@ struct uplink {
     uint32_t tenant;
     uplink_address address[UPLINK_ADDRESSES];
     uint32_t addresses, at;
+    uint32_t device, others; /* of ours, that the address is dialed over; so many were tried in vain for it */
     uplink_state state;
     bool over;
     bool answered; /* somebody answered at one of its addresses, in this round of them */
@@ -85,7 +86,19 @@ static void rest(uplink *u, uint64_t ms) {
     u->again_ns = u->w->now_ns + ms * MS;
 }
 
+static uint32_t place_of(const uplink *u) { return fab_place(u->address[u->at].provider, u->device); }
+
+/* As places_other of native/client/session: the address is dialed over another device from now on; false: all were. */
+static bool other_device(uplink *u) {
+    while (++u->others < FAB_DEVICES) {
+        u->device = (u->device + 1) % FAB_DEVICES;
+        if (u->w->cq[place_of(u)]) return true;
+    }
+    return false;
+}
+
 static void next_address(uplink *u) {
+    u->others = 0;
     u->at = (u->at + 1) % u->addresses;
     rest(u, u->at == 0 ? AGAIN_MS : 0);
     if (u->at != 0) return;
@@ -98,9 +111,9 @@ static void dial(uplink *u) {
     fkv_pass pass = pass_of(u);
     fkv_hello hello = fkv_hello_make(&pass, u->challenge.number ? &u->challenge : NULL);
     fab_identity who = fkv_pass_identity(&pass);
-    int e = u->w->cq[a->provider]
-                ? fab_connect_as(u->w->cq[a->provider], a->text, &who, &hello, sizeof hello, u, &u->conn)
-                : -EOPNOTSUPP;
+    fab_cq *cq = u->w->cq[place_of(u)];
+    if (!cq && other_device(u)) cq = u->w->cq[place_of(u)];
+    int e = cq ? fab_connect_as(cq, a->text, &who, &hello, sizeof hello, u, &u->conn) : -EOPNOTSUPP;
     if (e) {
         u->conn = NULL;
         next_address(u);
@@ -285,7 +298,7 @@ static void led(uplink *u, const fkv_peer_takeover *t) {
 static void announced(uplink *u, const fkv_peer_message *m) {
     backup *b = copy_of(u, m->announce.shard);
     if (!b || !b->led) return;
-    if (!u->puller) u->puller = puller_make(u->w, u->address[u->at].provider);
+    if (!u->puller) u->puller = puller_make(u->w, place_of(u));
     if (m->announce.epoch != b->place.epoch || !u->puller || pull_begin(u->puller, b, m) != BACKUP_TOOK) give_up(u);
 }
 
@@ -337,6 +350,7 @@ static void connected(uplink *u, const fab_wc *wc) {
     fkv_challenge c = { 0 };
     if (wc->status == FAB_SUCCESS) {
         u->state = UP;
+        u->others = 0;
         u->heard_ns = u->w->now_ns;
         u->answered = true;
         u->asked_ns = 0;
@@ -346,9 +360,12 @@ static void connected(uplink *u, const fab_wc *wc) {
     u->answered |= wc->status == FAB_REM_ACCESS_ERR;
     if (u->state == ASKS && wc->bytes >= sizeof c) memcpy(&c, wc->data, sizeof c);
     bool challenged = c.magic == FKV_CHALLENGE_MAGIC && c.number != 0;
+    bool elsewhere = wc->status == FAB_OTHER_DEVICE_ERR || wc->status == FAB_FATAL_ERR;
     if (challenged) {
         rest(u, 0);
         u->challenge = c;
+    } else if (elsewhere && other_device(u)) {
+        rest(u, 0);
     } else {
         next_address(u);
     }

@@ -8,7 +8,7 @@
 #include "backup.h"
 #include "client.h"
 
-enum { UPLINK_ADDRESSES = 4, UPLINK_ADDRESS_MAX = 256 };
+enum { UPLINK_ADDRESSES = 8, UPLINK_ADDRESS_MAX = 256 };
 typedef struct uplink_address {
     fab_provider provider;
     char text[UPLINK_ADDRESS_MAX];

@@ -69,7 +69,7 @@ struct dataplane {
     uint32_t lease_ms;     /* atomic: of the next grants */
     uint64_t table_memory; /* atomic: dataplane_set_table_memory; 0: not called yet */
     uint32_t clients;      /* atomic: connections of all workers */
-    fab_domain *domain[FAB_PROVIDER_COUNT];
+    fab_domain *domain[FAB_PLACES];
     fab_listener **listener; /* [c.listens] */
     worker *worker[DATAPLANE_WORKERS_MAX];
     helper memory;               /* allocates, prefaults, registers, deregisters */
@@ -116,9 +116,9 @@ struct worker {
     job stop_job;
     mailbox box;
     int epoll;
-    fab_cq *cq[FAB_PROVIDER_COUNT];
-    fab_provider polled[FAB_PROVIDER_COUNT]; /* the providers that have a queue here */
-    int batch_of[FAB_PROVIDER_COUNT];        /* completions taken from each in one turn */
+    fab_cq *cq[FAB_PLACES];
+    uint32_t polled[FAB_PLACES]; /* the places that have a queue here */
+    int batch_of[FAB_PLACES];    /* completions taken from each in one turn */
     int polled_count;
 
     uint64_t now_ns, wall_ms; /* of this turn */
@@ -145,7 +145,7 @@ struct worker {
     void *slabs;
     uint32_t op_count, op_max;
     uint64_t kept_bytes;
-    op *batch[POLL_BATCH * FAB_PROVIDER_COUNT];
+    op *batch[POLL_BATCH * FAB_PLACES];
     int batch_count;
 
     /* What is drained by run_all (run.c), which says in which order. */

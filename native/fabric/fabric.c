@@ -134,8 +134,6 @@ void fab_close(fab_domain *d) {
     if (d) d->ops->close(d);
 }
 
-fab_provider fab_provider_of(const fab_domain *d) { return d->options.provider; }
-
 static void mr_init(fab_mr *m, fab_domain *d, void *base, size_t bytes, uint32_t tenant, bool local) {
     m->ops = d->ops;
     m->domain = d;

@@ -48,6 +48,14 @@ typedef enum fab_provider {
         FAB_BROUGHT,   /* not of this library: fab_bring in provider.h */
     FAB_PROVIDER_COUNT /* arrays by provider have so many places, of which the first stays empty */
 } fab_provider;
+
+/* Of verbs a process may use several RDMA devices, which it numbers in an order of its own; others have device 0 alone.
+ * A *place* is a provider and a device: arrays with a domain, a queue or a registration for each are indexed by it. */
+enum { FAB_DEVICES = 4, FAB_PLACES = FAB_PROVIDER_COUNT * FAB_DEVICES };
+static inline uint32_t fab_place(fab_provider p, uint32_t device) { return device * FAB_PROVIDER_COUNT + (uint32_t)p; }
+static inline fab_provider fab_place_provider(uint32_t place) { return (fab_provider)(place % FAB_PROVIDER_COUNT); }
+static inline uint32_t fab_place_device(uint32_t place) { return place / FAB_PROVIDER_COUNT; }
+
 const char *fab_provider_name(fab_provider p);     /* "shm", "verbs", "tcp" */
 fab_provider fab_provider_named(const char *name); /* FAB_NONE: there is none */
 /* What providers differ in, for those above, who never ask which provider they have. */
@@ -70,7 +78,8 @@ typedef struct fab_rdma_address {
 enum { FAB_RDMA_ADDRESSES_MAX = 64 };
 int fab_rdma_addresses(fab_rdma_address *out, int max);
 
-/* How many RDMA devices connections from here may be routed over; 0: none, or FARKV_RDMA_DEVICE names the one. */
+/* How many RDMA devices connections from here may be routed over; 0: none, or FARKV_RDMA_DEVICE names the one (a list of
+ * several, as a server takes it, leaves the choice to the routes). */
 uint32_t fab_rdma_routes(void);
 
 /* The traffic class (RFC 2474; in its upper six bits the DSCP) of the connections that this process makes over RDMA from
@@ -184,7 +193,6 @@ enum { FAB_PRIVATE_MAX = 48 }; /* rdma_cm carries 56 in a connection request; 8 
 /* ---- domain and memory ---- */
 int fab_open(const fab_options *o, fab_domain **out);
 void fab_close(fab_domain *d); /* all connections, listeners, CQs and MRs are gone before */
-fab_provider fab_provider_of(const fab_domain *d);
 
 /* Registers a region for REMOTE_READ by connections of `tenant` (a tenant, given at fab_accept; 0 is a domain like
  * any other). rkeys are 64 random bits (shm, tcp) or the device's; never logged. */

@@ -70,9 +70,13 @@ bool binding_text(napi_env env, napi_value object, const char *name, char *out, 
     return napi_get_value_string_utf8(env, v, out, room, &n) == napi_ok;
 }
 
-bool binding_provider(napi_env env, napi_value object, fab_provider *out) {
+bool binding_provider(napi_env env, napi_value object, fab_provider *out, uint32_t *device) {
     char name[16];
-    if (!binding_text(env, object, "provider", name, sizeof name)) return false;
+    uint64_t number;
+    if (!binding_text(env, object, "provider", name, sizeof name) ||
+        !binding_number_or(env, object, "device", 0, FAB_DEVICES - 1, 0, &number))
+        return false;
+    *device = (uint32_t)number;
     *out = fab_provider_named(name);
     return *out != FAB_NONE || binding_bad_option(env, "provider %s is not known", name);
 }
@@ -118,6 +122,11 @@ bool binding_set_text(napi_env env, napi_value object, const char *name, const c
     napi_value value;
     return napi_create_string_utf8(env, v, NAPI_AUTO_LENGTH, &value) == napi_ok &&
            napi_set_named_property(env, object, name, value) == napi_ok;
+}
+
+bool binding_set_provider(napi_env env, napi_value object, fab_provider p, uint32_t device) {
+    return binding_set_text(env, object, "provider", fab_provider_name(p)) &&
+           (device == 0 || binding_set_number(env, object, "device", device));
 }
 
 bool binding_set_function(napi_env env, napi_value object, const char *name, napi_callback f, void *ctx) {

@@ -38,8 +38,8 @@ bool binding_u64(napi_env env, napi_value object, const char *name, uint64_t *ou
 bool binding_bool(napi_env env, napi_value object, const char *name, bool *out);
 /* Text of 1 to room - 1 bytes. */
 bool binding_text(napi_env env, napi_value object, const char *name, char *out, size_t room);
-/* The field `provider`: the name of one. */
-bool binding_provider(napi_env env, napi_value object, fab_provider *out);
+/* The field `provider`: the name of one; and `device` (fab_place), which is left out where it is 0. */
+bool binding_provider(napi_env env, napi_value object, fab_provider *out, uint32_t *device);
 /* The field `polling`. */
 bool binding_polling(napi_env env, napi_value object, polling *out);
 /* The field as it is; an array for binding_array, with its length. */
@@ -53,6 +53,7 @@ bool binding_set_number(napi_env env, napi_value object, const char *name, doubl
 bool binding_set_u64(napi_env env, napi_value object, const char *name, uint64_t v);   /* a bigint */
 bool binding_set_hex64(napi_env env, napi_value object, const char *name, uint64_t v); /* 16 hex digits */
 bool binding_set_text(napi_env env, napi_value object, const char *name, const char *v);
+bool binding_set_provider(napi_env env, napi_value object, fab_provider p, uint32_t device);
 /* PollingStats of data-plane-stats.ts */
 bool binding_set_polling(napi_env env, napi_value object, const char *name, const poller_stats *p);
 bool binding_set_function(napi_env env, napi_value object, const char *name, napi_callback f, void *ctx);

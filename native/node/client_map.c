@@ -63,7 +63,7 @@ static bool read_owner(napi_env env, napi_value v, session_owner_config *out, ow
     out->addresses = room->address;
     for (uint32_t i = 0; i < out->count; i++) {
         if (napi_get_element(env, list, i, &item) != napi_ok) return false;
-        if (!binding_provider(env, item, &room->address[i].provider)) return false;
+        if (!binding_provider(env, item, &room->address[i].provider, &room->address[i].device)) return false;
         if (!binding_text(env, item, "address", room->text[i], ADDRESS_ROOM)) return false;
         room->address[i].text = room->text[i];
     }
@@ -121,7 +121,8 @@ napi_value client_set_owners(napi_env env, napi_callback_info info) {
 static bool read_region(napi_env env, napi_value v, lookup_region *out) {
     char kind[8];
     uint64_t segment, tag;
-    if (!binding_provider(env, v, &out->provider) || !binding_text(env, v, "kind", kind, sizeof kind)) return false;
+    if (!binding_provider(env, v, &out->provider, &out->device)) return false;
+    if (!binding_text(env, v, "kind", kind, sizeof kind)) return false;
     if (!binding_number(env, v, "segment", 0, UINT16_MAX, &segment)) return false;
     if (!binding_number(env, v, "tag", 0, UINT32_MAX, &tag)) return false;
     if (!binding_number(env, v, "bytes", 0, 1ull << 40, &out->bytes)) return false;

@@ -131,6 +131,7 @@ typedef struct call {
     dataplane_orphan orphan;      /* CALL_ORPHAN */
     shard_copy_waiter waiter;     /* CALL_STOPPED */
     fab_provider provider;        /* CALL_UNREACHABLE */
+    uint32_t device;              /* the same */
     dataplane_ended end;          /* CALL_ENDED */
     dataplane_slow slow;          /* CALL_SLOW */
     uint32_t omitted;             /* CALL_SLOW: before it */
@@ -190,7 +191,7 @@ void server_snapshot_failed(void *server, uint32_t shard, const char *operation,
 void server_post(call *c); /* to the event loop */
 void server_done(void *call, fkv_status status, void *result);
 void server_layout_changed(void *server, uint32_t shard, uint32_t layout_epoch);
-void server_transport_lost(void *server, fab_provider provider);
+void server_transport_lost(void *server, fab_provider provider, uint32_t device);
 void server_client_ended(void *server, const dataplane_ended *e);
 void server_slow(void *server, const dataplane_slow *s);
 void server_fabric_says(void *server, int level, const char *text);

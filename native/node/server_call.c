@@ -123,8 +123,12 @@ static size_t arguments_of(napi_env env, const call *c, napi_value argv[4]) {
                                           [DATAPLANE_COPY_BACK] = "back",       [DATAPLANE_COPY_UNLINKED] = "unlinked",
                                           [DATAPLANE_COPY_DAMAGED] = "damaged", [DATAPLANE_COPY_UNKNOWN] = "unknown",
                                           [DATAPLANE_COPY_REFUSED] = "refused", [DATAPLANE_COPY_FULL] = "full" };
-    if (c->kind == CALL_UNREACHABLE)
-        return napi_create_string_utf8(env, fab_provider_name(c->provider), NAPI_AUTO_LENGTH, &argv[0]) == napi_ok;
+    if (c->kind == CALL_UNREACHABLE) {
+        const char *name = fab_provider_name(c->provider);
+        bool good = napi_create_string_utf8(env, name, NAPI_AUTO_LENGTH, &argv[0]) == napi_ok &&
+                    napi_create_uint32(env, c->device, &argv[1]) == napi_ok;
+        return good ? 2 : 0;
+    }
     if (c->kind == CALL_LOG_FAILED) return server_failure_arguments(env, c, argv);
     if (c->kind == CALL_FABRIC_LOG) return fabric_arguments(env, c->result, argv) ? 3 : 0;
     if (c->kind == CALL_SLOW) {
@@ -203,10 +207,10 @@ void server_layout_changed(void *ctx, uint32_t shard, uint32_t layout_epoch) {
     server_post(c);
 }
 
-void server_transport_lost(void *ctx, fab_provider provider) {
+void server_transport_lost(void *ctx, fab_provider provider, uint32_t device) {
     call *c = calloc(1, sizeof *c);
     if (!c) return;
-    *c = (call){ .s = ctx, .kind = CALL_UNREACHABLE, .provider = provider };
+    *c = (call){ .s = ctx, .kind = CALL_UNREACHABLE, .provider = provider, .device = device };
     server_post(c);
 }
 

@@ -40,7 +40,7 @@ static bool read_listen(napi_env env, napi_value object, server_options *out) {
     if (n > DATAPLANE_LISTENS_MAX) return binding_bad_option(env, "listen may have %d entries", DATAPLANE_LISTENS_MAX);
     for (uint32_t i = 0; i < n; i++) {
         dataplane_listen *l = &out->listen[i];
-        if (napi_get_element(env, list, i, &item) != napi_ok || !binding_provider(env, item, &l->provider))
+        if (napi_get_element(env, list, i, &item) != napi_ok || !binding_provider(env, item, &l->provider, &l->device))
             return false;
         if (!binding_text(env, item, "address", out->room[i], SERVER_ADDRESS_MAX)) return false;
         if (!read_u32(env, item, "worker", 0, out->config.workers - 1, &l->worker)) return false;
@@ -156,10 +156,11 @@ bool server_read_addresses(napi_env env, napi_value v, server_addresses_in *out)
     if (!binding_array(env, v, "addresses", &list, &n)) return false;
     out->count = n < SERVER_COPY_ADDRESSES ? n : SERVER_COPY_ADDRESSES;
     for (uint32_t i = 0; i < out->count; i++) {
-        if (napi_get_element(env, list, i, &item) != napi_ok || !binding_provider(env, item, &out->address[i].provider))
+        session_address *a = &out->address[i];
+        if (napi_get_element(env, list, i, &item) != napi_ok || !binding_provider(env, item, &a->provider, &a->device))
             return false;
         if (!binding_text(env, item, "address", out->room[i], SERVER_ADDRESS_MAX)) return false;
-        out->address[i].text = out->room[i];
+        a->text = out->room[i];
     }
     return true;
 }

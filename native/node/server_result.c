@@ -15,7 +15,7 @@ napi_value server_addresses(napi_env env, const dataplane *d, const dataplane_co
     if (napi_create_array(env, &list) != napi_ok) return NULL;
     for (uint32_t i = 0; i < c->listens; i++) {
         if (!add_object(env, list, i, &item)) return NULL;
-        if (!binding_set_text(env, item, "provider", fab_provider_name(c->listen[i].provider))) return NULL;
+        if (!binding_set_provider(env, item, c->listen[i].provider, c->listen[i].device)) return NULL;
         if (!binding_set_text(env, item, "address", dataplane_address(d, i))) return NULL;
         if (!binding_set_number(env, item, "worker", c->listen[i].worker)) return NULL;
     }
@@ -23,7 +23,7 @@ napi_value server_addresses(napi_env env, const dataplane *d, const dataplane_co
 }
 
 static bool set_region(napi_env env, napi_value o, const dataplane_region *r) {
-    return binding_set_text(env, o, "provider", fab_provider_name(r->provider)) &&
+    return binding_set_provider(env, o, r->provider, r->device) &&
            binding_set_text(env, o, "kind", r->kind == TABLE_INDEX ? "index" : "heap") &&
            binding_set_number(env, o, "segment", r->segment) && binding_set_number(env, o, "tag", r->tag) &&
            binding_set_number(env, o, "bytes", (double)r->bytes) && binding_set_u64(env, o, "remoteAddress", r->addr) &&

@@ -16,6 +16,10 @@ export const mutations = rows('dataplane', {
     always(),
     by('dataplane_shard')('a_retired_segment_stays_readable_while_leases_are_left_that_do_not_tell_of_it'),
   ],
+  'lost-device-no-memory': [
+    never(),
+    by('client_devices')('when_a_device_is_lost_its_clients_and_the_owner_go_on_over_the_other'),
+  ],
   'late-change': [never(), by('dataplane_retry')('a_change_that_is_ready_after_the_grant_leaves_no_trace')],
   'answered-after-pause': [
     drop(),

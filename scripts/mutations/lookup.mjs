@@ -24,6 +24,10 @@ export const mutations = rows('lookup', {
     without('lease_incarnation'),
     lease('a_read_by_an_old_layout_is_not_covered_by_a_lease_of_the_next_incarnation'),
   ],
+  'rkeys-of-another-device': [
+    never(),
+    by('client_devices')('when_a_device_is_lost_its_clients_and_the_owner_go_on_over_the_other'),
+  ],
   'lease-after-copy': [never(), direct('nothing_is_answered_in_place_after_the_lease_has_run_out')],
   'sent-without-effect': [
     never(),

@@ -44,8 +44,8 @@ typedef struct lookup_view {
 
 /* Invariant: what a layout names never changes; what is learned later is another layout. */
 typedef struct lookup_layout {
-    uint32_t refs;         /* the shard's, and one for each GET that reads by it */
-    fab_provider provider; /* whose rkeys these are */
+    uint32_t refs; /* the shard's, and one for each GET that reads by it */
+    uint32_t rail; /* session_peer.rail of the connections that these rkeys are for */
     uint64_t incarnation;
     uint32_t epoch, layout_epoch;
     uint32_t buckets;  /* how many there were when it was made */
@@ -85,7 +85,7 @@ typedef struct lookup_shard {
     uint64_t uncovered_ns;
     uint64_t layout_request;      /* LAYOUT under way, 0: none */
     fkv_list waiting;             /* GETs that wait for the shard to become ready */
-    lookup_region *route_regions; /* of all providers, from lookup_set_route */
+    lookup_region *route_regions; /* of all rails, from lookup_set_route */
     uint32_t route_count, route_epoch, route_layout_epoch, route_buckets;
     uint64_t route_incarnation;
 } lookup_shard;

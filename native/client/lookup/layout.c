@@ -59,10 +59,10 @@ void layout_release(lookup_layout *y) {
 }
 
 /* Sizes of the arrays that the regions need; false when they cannot be a layout. */
-static bool count_regions(const lookup_region *r, uint32_t n, fab_provider p, uint32_t *index, uint32_t *heap) {
+static bool count_regions(const lookup_region *r, uint32_t n, uint32_t rail, uint32_t *index, uint32_t *heap) {
     *index = *heap = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (r[i].provider != p) continue;
+        if (fab_place(r[i].provider, r[i].device) != rail) continue;
         if (r[i].kind == TABLE_INDEX) {
             if (r[i].segment >= n || r[i].bytes < FKV_BUCKET_BYTES) return false;
             ++*index;
@@ -96,16 +96,16 @@ static bool number_buckets(lookup_layout *y) {
     return y->buckets >= 1 && y->buckets <= y->capacity;
 }
 
-static lookup_layout *make(lookup *l, uint32_t shard, fab_provider p, const lookup_region *r, uint32_t n,
+static lookup_layout *make(lookup *l, uint32_t shard, uint32_t rail, const lookup_region *r, uint32_t n,
                            uint32_t buckets) {
     lookup_layout *old = l->shard[shard].layout, *y = calloc(1, sizeof *y);
     uint32_t index, heap;
     if (!y) return NULL;
     y->refs = 1;
-    y->provider = p;
+    y->rail = rail;
     y->buckets = buckets;
-    if (old && old->provider != p) old = NULL;
-    bool good = count_regions(r, n, p, &index, &heap);
+    if (old && old->rail != rail) old = NULL;
+    bool good = count_regions(r, n, rail, &index, &heap);
     if (good) {
         y->index = calloc(index, sizeof *y->index);
         y->heap = calloc(heap ? heap : 1, sizeof *y->heap);
@@ -116,7 +116,7 @@ static lookup_layout *make(lookup *l, uint32_t shard, fab_provider p, const look
         y->heap_count = heap;
     }
     for (uint32_t i = 0; good && i < n; i++) {
-        if (r[i].provider != p) continue;
+        if (fab_place(r[i].provider, r[i].device) != rail) continue;
         if (r[i].kind == TABLE_INDEX && r[i].segment >= index) good = false;
         lookup_view *v = !good ? NULL : r[i].kind == TABLE_INDEX ? &y->index[r[i].segment] : &y->heap[r[i].segment];
         lookup_segment *s = !v || v->segment ? NULL : segment_take(l, shard, old, &r[i]);
@@ -144,9 +144,9 @@ static void adopt(lookup *l, uint32_t shard, lookup_layout *y, bool from_owner) 
 }
 
 /* Whether what is known now is as good as what has come. */
-static bool known_already(const lookup_layout *y, fab_provider p, uint32_t epoch, uint64_t incarnation,
+static bool known_already(const lookup_layout *y, uint32_t rail, uint32_t epoch, uint64_t incarnation,
                           uint32_t layout_epoch) {
-    if (!y || y->provider != p) return false;
+    if (!y || y->rail != rail) return false;
     if (y->incarnation != incarnation) return y->epoch > epoch;
     return y->layout_epoch >= layout_epoch;
 }
@@ -201,10 +201,10 @@ fkv_status lookup_set_route(lookup *l, const lookup_route *r) {
 
 bool layout_from_route(lookup *l, uint32_t shard) {
     lookup_shard *sh = &l->shard[shard];
-    fab_provider p = sh->peer->provider;
+    uint32_t rail = sh->peer->rail;
     if (sh->route_count &&
-        !known_already(sh->layout, p, sh->route_epoch, sh->route_incarnation, sh->route_layout_epoch)) {
-        lookup_layout *y = make(l, shard, p, sh->route_regions, sh->route_count, sh->route_buckets);
+        !known_already(sh->layout, rail, sh->route_epoch, sh->route_incarnation, sh->route_layout_epoch)) {
+        lookup_layout *y = make(l, shard, rail, sh->route_regions, sh->route_count, sh->route_buckets);
         if (y) {
             y->incarnation = sh->route_incarnation;
             y->epoch = sh->route_epoch;
@@ -215,13 +215,13 @@ bool layout_from_route(lookup *l, uint32_t shard) {
     free(sh->route_regions);
     sh->route_regions = NULL;
     sh->route_count = 0;
-    return sh->layout && sh->layout->provider == p;
+    return sh->layout && sh->layout->rail == rail;
 }
 
 /* ---- from the owner ---- */
 
 /* The reply's messages, one behind the other: each a fkv_layout and its segments. */
-static lookup_region *read_regions(const uint8_t *body, uint32_t bytes, fab_provider p, fkv_layout *head, uint32_t *n) {
+static lookup_region *read_regions(const uint8_t *body, uint32_t bytes, uint32_t rail, fkv_layout *head, uint32_t *n) {
     uint32_t room = bytes / (uint32_t)sizeof(fkv_layout_segment) + 1, count = 0;
     lookup_region *out = calloc(room, sizeof *out);
     for (uint32_t at = 0; out && at < bytes;) {
@@ -236,7 +236,8 @@ static lookup_region *read_regions(const uint8_t *body, uint32_t bytes, fab_prov
         for (uint32_t i = 0; i < here.here; i++, at += (uint32_t)sizeof(fkv_layout_segment)) {
             fkv_layout_segment s;
             memcpy(&s, body + at, sizeof s);
-            out[count++] = (lookup_region){ .provider = p,
+            out[count++] = (lookup_region){ .provider = fab_place_provider(rail),
+                                            .device = fab_place_device(rail),
                                             .kind = s.kind,
                                             .segment = s.segment,
                                             .tag = s.tag,
@@ -249,10 +250,10 @@ static lookup_region *read_regions(const uint8_t *body, uint32_t bytes, fab_prov
     return out;
 }
 
-static bool take_reply(lookup *l, uint32_t shard, fab_provider p, const session_answer *a) {
+static bool take_reply(lookup *l, uint32_t shard, uint32_t rail, const session_answer *a) {
     fkv_layout head = { 0 };
     uint32_t n;
-    lookup_region *r = read_regions(a->body, a->body_bytes, p, &head, &n);
+    lookup_region *r = read_regions(a->body, a->body_bytes, rail, &head, &n);
     lookup_layout *y = NULL;
     lookup_shard *sh = &l->shard[shard];
     if (r && n && n == head.count) {
@@ -260,7 +261,7 @@ static bool take_reply(lookup *l, uint32_t shard, fab_provider p, const session_
             free(r);
             return true; /* two answers crossed */
         }
-        y = make(l, shard, p, r, n, head.buckets);
+        y = make(l, shard, rail, r, n, head.buckets);
     }
     free(r);
     if (!y) return false;
@@ -275,7 +276,7 @@ typedef struct layout_call {
     lookup *l;
     uint32_t shard;
     session_peer *peer;
-    fab_provider provider;
+    uint32_t rail;
 } layout_call;
 
 static void layout_came(void *user, session_answer *a) {
@@ -290,8 +291,8 @@ static void layout_came(void *user, session_answer *a) {
         shard_wake(l, call.shard);
         return;
     }
-    bool replied = a->status == FKV_OK && sh->peer->provider == call.provider;
-    if (replied && take_reply(l, call.shard, call.provider, a)) {
+    bool replied = a->status == FKV_OK && sh->peer->rail == call.rail;
+    if (replied && take_reply(l, call.shard, call.rail, a)) {
         shard_wake(l, call.shard);
     } else if (a->status != FKV_DISCONNECTED) {
         /* Also with a layout: what waits does so because the layout at hand is not enough for it. */
@@ -305,7 +306,7 @@ void layout_refresh(lookup *l, uint32_t shard) {
     if (sh->layout_request || !sh->peer || !sh->peer->conn) return;
     layout_call *call = malloc(sizeof *call);
     if (!call) return;
-    *call = (layout_call){ .l = l, .shard = shard, .peer = sh->peer, .provider = sh->peer->provider };
+    *call = (layout_call){ .l = l, .shard = shard, .peer = sh->peer, .rail = sh->peer->rail };
     session_ask a = { .op = FKV_OP_LAYOUT,
                       .shard = shard,
                       .deadline_ns = session_now(l->session) + 1000000000u,

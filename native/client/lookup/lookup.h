@@ -50,7 +50,8 @@ session *lookup_session(lookup *l);
 /* ---- where shards lie ---- */
 typedef struct lookup_region {
     fab_provider provider;
-    uint8_t kind; /* table_segment_kind */
+    uint8_t kind;    /* table_segment_kind */
+    uint32_t device; /* of the owner's, by its own numbers: for whose connections the rkey is */
     uint32_t segment, tag;
     uint64_t bytes, addr, rkey;
 } lookup_region;

@@ -48,8 +48,9 @@ static shard_readiness lease_ready(lookup *l, lookup_shard *sh, uint64_t now) {
 shard_readiness shard_ready(lookup *l, uint32_t shard, uint64_t now) {
     lookup_shard *sh = &l->shard[shard];
     if (!sh->peer || !sh->peer->conn) return SHARD_WAIT;
-    if (sh->route_count || (sh->layout && sh->layout->provider != sh->peer->provider)) layout_from_route(l, shard);
-    if (sh->layout && sh->layout->provider != sh->peer->provider) layout_drop(l, shard);
+    if (sh->route_count || (sh->layout && sh->layout->rail != sh->peer->rail)) layout_from_route(l, shard);
+    /* mutation: lookup/rkeys-of-another-device */
+    if (sh->layout && sh->layout->rail != sh->peer->rail) layout_drop(l, shard);
     shard_readiness lease = lease_ready(l, sh, now); /* both are asked for at once */
     if (!sh->layout) {
         if (lease == SHARD_ASK) return SHARD_ASK;

@@ -31,6 +31,7 @@ typedef struct session_owner {
         fab_provider provider;
         char *text;
         fkv_status last;
+        uint32_t rail;   /* as session_peer.rail */
         uint32_t device; /* below session.devices: what it was reached over, or is tried over */
     } * address;
     uint32_t addresses;
@@ -128,7 +129,7 @@ typedef struct session_queue {
 struct session {
     session_config config;
     session_hooks hooks;
-    session_queue queue[SESSION_PLACES]; /* by places_of; domain NULL: not opened */
+    session_queue queue[SESSION_PLACES]; /* by fab_place; domain NULL: not opened */
     fab_cq *open_cq[SESSION_PLACES];     /* those of `queue`, in the order in which they were opened */
     uint32_t open_cqs;
     uint32_t devices; /* that verbs has queues for; 0: not asked, or none to choose from */
@@ -168,8 +169,6 @@ session_owner *owner_find(session *s, uint32_t number);
 double session_random(session *s); /* 0 to 1 */
 
 /* places.c */
-/* the index of a domain in session.queue */
-uint32_t places_of(fab_provider provider, uint32_t device);
 /* Opens what an owner's addresses need first; what this build or host has not stays closed. */
 void places_open(session *s, const session_owner_config *c);
 /* The address in use is tried over another device from now on; false: all that there are queues for were. */

@@ -81,7 +81,7 @@ static void attempt(session_owner *o) {
     session *s = o->session;
     while (o->at < o->addresses) {
         fab_provider provider = o->address[o->at].provider;
-        uint32_t place = places_of(provider, o->address[o->at].device);
+        uint32_t place = fab_place(provider, o->address[o->at].device);
         session_queue *q = &s->queue[place];
         if (!q->cq && places_other(o)) continue;
         if (!q->cq) {
@@ -98,6 +98,7 @@ static void attempt(session_owner *o) {
             o->peer.provider = provider;
             o->peer.domain = q->domain;
             o->peer.place = place;
+            o->peer.rail = o->address[o->at].rail;
             timer_set(&s->timers, &o->timer, o->started_ns + ATTEMPT_MS * MS);
             return;
         }
@@ -329,10 +330,12 @@ session_owner *owner_find(session *s, uint32_t number) {
     return NULL;
 }
 
+static uint32_t rail_of(const session_address *a) { return fab_place(a->provider, a->device); }
+
 static bool same_addresses(const session_owner *o, const session_owner_config *c) {
     if (o->addresses != c->count) return false;
     for (uint32_t i = 0; i < c->count; i++) {
-        if (o->address[i].provider != c->addresses[i].provider || strcmp(o->address[i].text, c->addresses[i].text))
+        if (o->address[i].rail != rail_of(&c->addresses[i]) || strcmp(o->address[i].text, c->addresses[i].text))
             return false;
     }
     return true;
@@ -345,18 +348,18 @@ static fkv_status set_addresses(session_owner *o, const session_owner_config *c)
     if (!next.address) return FKV_NO_MEMORY;
     for (uint32_t i = 0; i < c->count; i++) {
         next.address[i].provider = c->addresses[i].provider;
+        next.address[i].rail = rail_of(&c->addresses[i]);
         next.address[i].text = strdup(c->addresses[i].text);
         next.addresses++;
         for (uint32_t k = 0; k < o->addresses; k++) {
-            if (o->address[k].provider == c->addresses[i].provider &&
-                strcmp(o->address[k].text, c->addresses[i].text) == 0)
+            if (o->address[k].rail == next.address[i].rail && strcmp(o->address[k].text, c->addresses[i].text) == 0)
                 next.address[i].device = o->address[k].device;
         }
         if (!next.address[i].text) {
             free_addresses(&next);
             return FKV_NO_MEMORY;
         }
-        if (o->at < o->addresses && o->address[o->at].provider == next.address[i].provider &&
+        if (o->at < o->addresses && o->address[o->at].rail == next.address[i].rail &&
             strcmp(o->address[o->at].text, next.address[i].text) == 0 && at == c->count)
             at = i;
     }

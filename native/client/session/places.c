@@ -7,10 +7,6 @@
  */
 #include "internal.h"
 
-uint32_t places_of(fab_provider provider, uint32_t device) {
-    return device == 0 ? (uint32_t)provider : FAB_PROVIDER_COUNT + device - 1;
-}
-
 static void open_one(session *s, uint32_t place, fab_provider provider) {
     session_queue *q = &s->queue[place];
     fab_options o = { .provider = provider,
@@ -34,7 +30,7 @@ void places_open(session *s, const session_owner_config *c) {
         if (devices > SESSION_DEVICES) devices = SESSION_DEVICES;
         if (devices > s->devices) s->devices = devices;
         open_one(s, p, p);
-        for (uint32_t d = 1; d < devices; d++) open_one(s, places_of(p, d), p);
+        for (uint32_t d = 1; d < devices; d++) open_one(s, fab_place(p, d), p);
     }
 }
 

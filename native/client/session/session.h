@@ -42,7 +42,7 @@ typedef struct session session;
 
 /* A session has a domain for each provider, and of verbs one for each RDMA device of the host, at most so many: of more
  * devices those that it connects over first. */
-enum { SESSION_DEVICES = 4, SESSION_PLACES = FAB_PROVIDER_COUNT + SESSION_DEVICES - 1 };
+enum { SESSION_DEVICES = FAB_DEVICES, SESSION_PLACES = FAB_PLACES };
 
 /* What others may see of an owner. Valid until `gone` is called for it. */
 typedef struct session_peer {
@@ -51,6 +51,7 @@ typedef struct session_peer {
     fab_conn *conn; /* NULL while not UP */
     fab_domain *domain;
     uint32_t place;          /* of the domain among the session's, below SESSION_PLACES */
+    uint32_t rail;           /* the same of the owner's end: for which of its domains its rkeys are */
     fab_provider provider;   /* of the connection there is or was last */
     bool used;               /* set by a reader that relied on a lease: the lease is then renewed before it ends */
     uint64_t wall_offset_ms; /* the owner's wall clock is at most now / 1e6 + this: see session_wall_ms */
@@ -128,6 +129,7 @@ void session_set_pass(session *s, const fkv_pass *p);
 typedef struct session_address {
     fab_provider provider;
     const char *text;
+    uint32_t device; /* of the owner's, by its own numbers */
 } session_address;
 typedef struct session_owner_config {
     uint32_t owner;

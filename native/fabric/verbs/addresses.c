@@ -69,9 +69,14 @@ int verbs_traffic_class(void) {
     return given[0] >= '0' && given[0] <= '9' && !*end && n <= UINT8_MAX ? (int)n : -1;
 }
 
+const char *verbs_named_device(void) {
+    const char *name = secure_getenv("FARKV_RDMA_DEVICE");
+    return name && strchr(name, ',') ? NULL : name;
+}
+
 uint32_t fab_rdma_routes(void) {
     fab_rdma_address found[FAB_RDMA_ADDRESSES_MAX];
-    int all = secure_getenv("FARKV_RDMA_DEVICE") ? 0 : fab_rdma_addresses(found, FAB_RDMA_ADDRESSES_MAX);
+    int all = verbs_named_device() ? 0 : fab_rdma_addresses(found, FAB_RDMA_ADDRESSES_MAX);
     uint32_t n = 0;
     for (int i = 0; i < all; i++) {
         int known = 0;

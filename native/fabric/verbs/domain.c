@@ -25,7 +25,7 @@ int verbs_open(const fab_options *o, fab_domain **out) {
     verbs_domain *d = calloc(1, sizeof *d);
     if (!d) return -ENOMEM;
     d->v = v;
-    const char *device = o->device ? o->device : secure_getenv("FARKV_RDMA_DEVICE");
+    const char *device = o->device ? o->device : verbs_named_device();
     if (device) snprintf(d->source_device, sizeof d->source_device, "%s", device);
     pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->cm_lock, NULL);

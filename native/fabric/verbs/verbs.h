@@ -308,6 +308,8 @@ void verbs_not_for_children(void *memory, size_t bytes, bool mine);
 
 /* addresses.c */
 int verbs_traffic_class(void); /* of connections that are made now; 0: the kernel's; -1: what was given is none */
+/* that FARKV_RDMA_DEVICE names; NULL: none, or several */
+const char *verbs_named_device(void);
 /* -ENODEV: no address of the family leads to it */
 int verbs_source_of(const char *device, int family, struct sockaddr_storage *out);
 

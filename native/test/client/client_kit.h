@@ -171,7 +171,7 @@ static inline void kit_create(kit *k, rig *r, const lookup_config *c) {
 }
 /* Owner 1 is the rig's first listener. */
 static inline void kit_set_owner(kit *k, uint64_t incarnation) {
-    session_address a = { k->r->provider, dataplane_address(k->r->d, 0) };
+    session_address a = { k->r->provider, dataplane_address(k->r->d, 0), 0 };
     session_owner_config o = { .owner = 1, .incarnation = incarnation, .addresses = &a, .count = 1 };
     CHECK_EQ(session_set_owners(k->s, &o, 1), FKV_OK);
 }
@@ -185,6 +185,7 @@ static inline void kit_route_with_layout(kit *k, uint32_t shard, const dataplane
     lookup_region *regions = calloc(y->count, sizeof *regions);
     for (uint32_t i = 0; i < y->count; i++) {
         regions[i] = (lookup_region){ .provider = y->region[i].provider,
+                                      .device = y->region[i].device,
                                       .kind = (uint8_t)y->region[i].kind,
                                       .segment = y->region[i].segment,
                                       .tag = y->region[i].tag,

@@ -355,7 +355,7 @@ TEST(operations_wait_for_an_owner_that_is_not_there_until_their_time_is_over) {
     for (int i = 0; i < 4; i++) kit_turn(&k);
     CHECK(!waiting_get.done && !waiting_put.done);
     /* It comes back at the same address, as another incarnation. */
-    dataplane_listen listen = { provider, 0, address };
+    dataplane_listen listen = { provider, 0, address, 0 };
     r.config.listen = &listen;
     r.config.server_incarnation = 78;
     rig_up(&r, RIG_SHARDS, 4 << 20);
@@ -407,7 +407,7 @@ TEST(the_next_address_is_tried_when_one_fails) {
     const char *nobody = provider == FAB_SHM   ? "unix:/tmp/farkv-test-nobody.sock"
                          : provider == FAB_TCP ? "127.0.0.1:1"
                                                : "sim:no";
-    session_address a[2] = { { provider, nobody }, { provider, dataplane_address(r.d, 0) } };
+    session_address a[2] = { { provider, nobody, 0 }, { provider, dataplane_address(r.d, 0), 0 } };
     session_owner_config o = { .owner = 1, .incarnation = 77, .addresses = a, .count = 2 };
     CHECK_EQ(session_set_owners(k.s, &o, 1), FKV_OK);
     route_all();

@@ -47,7 +47,7 @@ void guest_open(guest *c, puppet *p, const lookup_config *config) {
     c->s = lookup_session(c->l);
 }
 void guest_connect(guest *c) {
-    session_address a = { FAB_BROUGHT, "puppet" };
+    session_address a = { FAB_BROUGHT, "puppet", 0 };
     session_owner_config o = { .owner = 1, .incarnation = c->p->server_incarnation, .addresses = &a, .count = 1 };
     CHECK_EQ(session_set_owners(c->s, &o, 1), FKV_OK);
     CHECK_EQ(lookup_set_route(c->l, &(lookup_route){ .shard = c->p->shard, .owner = 1 }), FKV_OK);

@@ -156,7 +156,7 @@ static void client_up(void) {
     fkv_pass_make(&SECRET, &t, &config.session.pass);
     CHECK_EQ(lookup_create(&config, &l), FKV_OK);
     s = lookup_session(l);
-    session_address a = { FAB_SIM, "sim:owner" };
+    session_address a = { FAB_SIM, "sim:owner", 0 };
     session_owner_config owner = { .owner = 1, .incarnation = 1, .addresses = &a, .count = 1 };
     CHECK_EQ(session_set_owners(s, &owner, 1), FKV_OK);
     CHECK_EQ(lookup_set_route(l, &(lookup_route){ .shard = 0, .owner = 1 }), FKV_OK);

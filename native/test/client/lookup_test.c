@@ -227,7 +227,7 @@ TEST(a_get_that_waits_for_room_goes_to_the_next_owner) {
     begin("alpha", &a);
     begin("beta", &b);
     CHECK_EQ(session_set_owners(c.s, NULL, 0), FKV_OK);
-    session_address at = { FAB_BROUGHT, "puppet" };
+    session_address at = { FAB_BROUGHT, "puppet", 0 };
     session_owner_config next = { .owner = 2, .incarnation = p->server_incarnation, .addresses = &at, .count = 1 };
     CHECK_EQ(session_set_owners(c.s, &next, 1), FKV_OK);
     CHECK_EQ(lookup_set_route(c.l, &(lookup_route){ .shard = p->shard, .owner = 2 }), FKV_OK);

@@ -39,7 +39,7 @@ static inline void move_down(move *m) {
 enum { COPY = 2000, OTHER_COPY = 2001 }; /* names of copies: what an owner is sealed for */
 
 static inline void copy_begin(move *m, uint32_t flags) {
-    session_address a = { provider, dataplane_address(m->from.d, 0) };
+    session_address a = { provider, dataplane_address(m->from.d, 0), 0 };
     shard_copy_config c = { .to = m->to.d,
                             .shard = 0,
                             .shards = RIG_SHARDS,

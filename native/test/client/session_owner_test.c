@@ -86,7 +86,7 @@ TEST(another_protocol_version_and_garbage_are_refused) {
 
 TEST(an_owner_with_another_incarnation_is_connected_anew) {
     up();
-    session_address a = { FAB_BROUGHT, "puppet" };
+    session_address a = { FAB_BROUGHT, "puppet", 0 };
     session_owner_config o = { .owner = 1, .incarnation = p->server_incarnation, .addresses = &a, .count = 1 };
     CHECK_EQ(session_set_owners(c.s, &o, 1), FKV_OK);
     CHECK_EQ(p->connects, 1); /* named as before: left alone */
@@ -102,7 +102,7 @@ TEST(an_owner_with_another_incarnation_is_connected_anew) {
 
 TEST(an_owner_whose_addresses_change_keeps_the_connection_that_is_still_named) {
     up();
-    session_address a[2] = { { FAB_BROUGHT, "another" }, { FAB_BROUGHT, "puppet" } };
+    session_address a[2] = { { FAB_BROUGHT, "another", 0 }, { FAB_BROUGHT, "puppet", 0 } };
     session_owner_config o = { .owner = 1, .incarnation = p->server_incarnation, .addresses = a, .count = 2 };
     CHECK_EQ(session_set_owners(c.s, &o, 1), FKV_OK);
     CHECK_EQ(p->connects, 1);

@@ -112,7 +112,7 @@ static inline void rig_init(rig *r, fab_provider p, sim_world *sim) {
             snprintf(r->path[i], sizeof r->path[i], "127.0.0.1:0");
         else
             snprintf(r->path[i], sizeof r->path[i], "sim:dataplane-%u-%d", number, i);
-        r->listen[i] = (dataplane_listen){ p, (uint32_t)i, r->path[i] };
+        r->listen[i] = (dataplane_listen){ p, (uint32_t)i, r->path[i], 0 };
     }
     r->config = (dataplane_config){ .server_incarnation = 77,
                                     .hash_seed = RIG_SEED,

@@ -51,7 +51,7 @@ void life_player_up(uint32_t i) {
     static char text[SERVERS][32];
     for (uint32_t s = 0; s < SERVERS; s++) {
         snprintf(text[s], sizeof text[s], "sim:server-%u", s);
-        address[s] = (session_address){ FAB_SIM, text[s] };
+        address[s] = (session_address){ FAB_SIM, text[s], 0 };
         owner[s] = (session_owner_config){ .owner = s, .incarnation = 10 + s, .addresses = &address[s], .count = 1 };
     }
     session_set_replicated(lookup_session(p->l), true);

@@ -80,7 +80,7 @@ void life_node_up(uint32_t s) {
     snprintf(address, sizeof address, "sim:server-%u", s);
     *n = (node){ .config = 1, .left = true, .closed = true };
     if (life.durable) memory_disk_init(&n->disk, life.seed + s, 4096);
-    life_node_starts(s, &(dataplane_listen){ FAB_SIM, 0, address });
+    life_node_starts(s, &(dataplane_listen){ FAB_SIM, 0, address, 0 });
 }
 
 static uint64_t next_id(uint32_t s) { return 1000 + 100 * ++life.copies_made + s; }

@@ -179,7 +179,7 @@ static inline fkv_status node_keeps_base(int s) {
     return rig_wait(&c);
 }
 static inline void node_follows(int s, int owner) {
-    dataplane_owner_address a = { join_over, dataplane_address(plane(owner), 0) };
+    dataplane_owner_address a = { join_over, dataplane_address(plane(owner), 0), 0 };
     rig_call c;
     rig_call_init(&c);
     dataplane_follow_owner(plane(s), number, &a, 1, rig_done, &c);
@@ -190,7 +190,7 @@ static inline void node_follows(int s, int owner) {
 
 static inline void copy_begins(int s, int owner) {
     node *n = &nodes[s];
-    session_address a = { join_over, dataplane_address(plane(owner), 0) };
+    session_address a = { join_over, dataplane_address(plane(owner), 0), 0 };
     shard_copy_config c = { .to = n->r.d,
                             .shard = number,
                             .shards = RIG_SHARDS,

@@ -219,6 +219,15 @@ void sim_cut_between(fab_domain *one, fab_domain *other, bool cut) {
     sim_unlock(w);
 }
 
+void sim_lose_device(fab_domain *domain) {
+    sim_cut_off(domain, true);
+    sim_break_all(domain);
+    sim_domain *d = (sim_domain *)domain;
+    sim_lock(d->world);
+    d->lost = true;
+    sim_unlock(d->world);
+}
+
 void sim_break_all(fab_domain *domain) {
     sim_domain *d = (sim_domain *)domain;
     sim_world *w = d->world;

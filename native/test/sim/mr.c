@@ -27,6 +27,11 @@ int sim_reg(fab_domain *domain, const fkv_region *r, uint32_t tenant, fab_mr **o
     sim_mr *m = calloc(1, sizeof *m);
     if (!m) return -ENOMEM;
     sim_lock(d->world);
+    if (d->lost) {
+        sim_unlock(d->world);
+        free(m);
+        return -ENODEV;
+    }
     sim_key k = new_key(d->world, r->bytes);
     m->domain = d;
     m->base = r->base;

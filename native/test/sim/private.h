@@ -71,7 +71,7 @@ struct sim_domain {
     fab_domain head;
     fab_options options;
     sim_world *world;
-    bool cut;
+    bool cut, lost;
 };
 
 /* ---- completions ---- */

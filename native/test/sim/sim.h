@@ -87,6 +87,8 @@ enum { SIM_PAIRS = 16 };
 void sim_cut_between(fab_domain *a, fab_domain *b, bool cut);
 /* All connections of the domain break at both ends: its process is gone. */
 void sim_break_all(fab_domain *d);
+/* Its device is lost: it is cut off, its connections break, and no more memory is registered with it. */
+void sim_lose_device(fab_domain *d);
 /* From now on fab_reg gives the rkey and address of the region deregistered last, where there is one: as a restarted
  * owner may get them. */
 void sim_reuse_keys(sim_world *w, bool on);

@@ -77,6 +77,30 @@ test('owners are data-plane threads; addresses come in the order of preference',
   t.is(table[0]?.regions[0]?.rkey, 0xffffffffffffffffn);
 });
 
+test('addresses of several devices come in the order of the server, and regions say for which they are', (t) => {
+  const routes = new Routes({ ...ANY, choice: 'verbs' }, { ...here, providers: ['verbs', 'tcp'] });
+  const s1: Member = {
+    ...member('s1'),
+    fabric: [
+      { provider: 'verbs', address: '10.9.0.1:1', worker: 0 },
+      { provider: 'verbs', address: '10.7.0.1:1', worker: 0, device: 1 },
+      { provider: 'tcp', address: 's1:1', worker: 0 },
+    ],
+  };
+  const own = shard(0, 's1');
+  const regions = own.regions.flatMap((r) => [r, { ...r, device: 1 }]);
+  const { owners, routes: table } = routes.update(map([s1], [{ ...own, regions }]));
+  t.deepEqual(owners[0]?.addresses, [
+    { provider: 'verbs', address: '10.9.0.1:1' },
+    { provider: 'verbs', address: '10.7.0.1:1', device: 1 },
+    { provider: 'tcp', address: 's1:1' },
+  ]);
+  t.deepEqual(
+    table[0]?.regions.map((r) => r.device),
+    [undefined, 1],
+  );
+});
+
 test('an owner keeps its number, a restarted server gets a new one, and none is used twice', (t) => {
   const routes = new Routes(ANY, here);
   const owner = (members: Member[]) => routes.update(map(members, [shard(0, 's1')])).owners[0]?.owner;

@@ -7,7 +7,7 @@
  */
 import { fromHex64 } from '../core/hex64.js';
 import type { ClientMap } from '../core/protocol/messages.js';
-import type { Member, Region, Shard } from '../core/metadata/state.js';
+import { ofDevice, type Member, type Region, type Shard } from '../core/metadata/state.js';
 import type { ShardRange } from '../core/metadata/tenants.js';
 import type { NativeRegion } from '../native/data-plane.js';
 import type { OwnerAddress, ShardRoute } from '../native/native-client.js';
@@ -22,6 +22,7 @@ export interface Routing {
 function nativeRegion(region: Region): NativeRegion {
   return {
     provider: region.provider,
+    ...ofDevice(region),
     kind: region.kind,
     segment: region.segment,
     tag: region.tag,

@@ -10,7 +10,7 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { types } from 'node:util';
 import { addressToUse } from '../core/metadata/data-address.js';
-import type { FabricAddress, Member } from '../core/metadata/state.js';
+import { ofDevice, type FabricAddress, type Member } from '../core/metadata/state.js';
 import { endText, type EndReason } from '../core/protocol/end-reason.js';
 import { isSameHost, PROVIDERS, type Provider, type TransportChoice } from '../core/providers.js';
 import { addon } from '../native/addon.js';
@@ -51,6 +51,7 @@ export function preference(choice: TransportChoice, strict: boolean): readonly P
 export interface Reachable {
   readonly provider: Provider;
   readonly address: string;
+  readonly device?: number;
 }
 
 /** What can be tried for one data-plane thread, and why the rest cannot. */
@@ -116,11 +117,12 @@ export function plan(member: Member, worker: number, { choice, strict, secure }:
       continue;
     }
     const problems = offered.map((address) => problem(address, here, secure));
-    offered.forEach(({ address }, i) => {
+    offered.forEach(({ address, ...rest }, i) => {
       if (problems[i] === undefined)
         addresses.push({
           provider,
           address: provider === 'tcp' ? (addressToUse(address, secure) ?? address) : address,
+          ...ofDevice(rest),
         });
     });
     const [first] = problems;

@@ -28,5 +28,8 @@ export const TRANSPORT_CHOICES: readonly TransportChoice[] = ['auto', ...PROVIDE
 
 export const isTransportChoice = (value: unknown): value is TransportChoice =>
   TRANSPORT_CHOICES.some((name) => name === value);
+/** Devices that one server may listen on (FAB_DEVICES of native/fabric/fabric.h). */
+export const DEVICES_MAX = 4;
+
 export const isSameHost = (provider: Provider): boolean => abilities[provider].sameHost;
 export const needsDevice = (provider: Provider): boolean => abilities[provider].needsDevice;

@@ -24,7 +24,7 @@ export interface DataPlaneOptions {
   readonly tenants?: readonly { readonly shards: number; readonly maxClients: number }[];
   readonly leaseMs: number;
   readonly driftPpm: number;
-  readonly listen: readonly { readonly provider: Provider; readonly address: string; readonly worker: number }[];
+  readonly listen: readonly Listening[];
   /** Data-plane threads. */
   readonly workers: number;
   readonly maxClients: number;
@@ -102,8 +102,19 @@ export interface DataPlaneAccess {
   readonly revoked: readonly { readonly client: bigint; readonly tenant: number; readonly beforeMs: number }[];
 }
 
+/** Where a data-plane thread listens. */
+export interface Listening {
+  readonly provider: Provider;
+  readonly address: string;
+  readonly worker: number;
+  /** All that listens with the same provider and device has one domain of the fabric: the same rkeys. Absent: 0. */
+  readonly device?: number;
+}
+
 export interface NativeRegion {
   readonly provider: Provider;
+  /** Of the addresses over which it is READ with this rkey; absent: 0. */
+  readonly device?: number;
   readonly kind: 'index' | 'heap';
   readonly segment: number;
   readonly tag: number;
@@ -228,7 +239,7 @@ export interface DataPlane {
    * Listens and starts the threads; answers with the addresses that were really bound. Throws ERR_ADDRESS_IN_USE and
    * the like.
    */
-  start(): { readonly provider: Provider; readonly address: string; readonly worker: number }[];
+  start(): Listening[];
   /**
    * The same, on another thread, since it reads what logs and snapshots have. Rejects with ERR_CORRUPT and a sentence
    * when a log cannot be gone on with; the data plane can be closed meanwhile.
@@ -377,10 +388,10 @@ export interface DataPlane {
    */
   onOrphan: ((shard: number, id: bigint, gone: boolean, prepared: number) => void) | undefined;
   /**
-   * The same: the device of a transport is gone, and no client will come over it again in the life of this data plane.
+   * The same: a device of a transport is gone, and no client will come over it again in the life of this data plane.
    * More than once, possibly.
    */
-  onUnreachable: ((provider: Provider) => void) | undefined;
+  onUnreachable: ((provider: Provider, device: number) => void) | undefined;
   /** The same: it has ended a client's connection to one of its workers, for a reason that is told to the client too. */
   onEnded: ((end: EndedConnection) => void) | undefined;
   /**

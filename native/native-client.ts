@@ -89,7 +89,7 @@ export interface OwnerAddress {
   readonly owner: number;
   readonly serverIncarnation: bigint;
   /** In order of preference; the first that connects is used. */
-  readonly addresses: readonly { readonly provider: Provider; readonly address: string }[];
+  readonly addresses: readonly { readonly provider: Provider; readonly address: string; readonly device?: number }[];
 }
 
 export interface ShardRoute {

@@ -7,7 +7,7 @@ import type { FabricAddress, MetadataState, Provider } from '../core/metadata/st
 import { tenantRanges } from '../core/metadata/tenants.js';
 import { isSameHost, needsDevice } from '../core/providers.js';
 import type { Addon } from '../native/addon.js';
-import type { DataPlane } from '../native/data-plane.js';
+import type { DataPlane, Listening } from '../native/data-plane.js';
 import { shmHost } from '../native/host.js';
 import { errnoText } from '../net/regular-file.js';
 import type { Found } from '../core/shards/index.js';
@@ -94,15 +94,13 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
   plane.onCopy = options.copyNoticed;
   plane.onOrphan = options.copyOrphaned;
   reportEnds(plane, log);
-  const lost = new Set<Provider>();
-  plane.onUnreachable = (provider) => {
-    if (lost.has(provider)) return;
-    lost.add(provider);
-    transportLost(
-      options,
-      provider,
-      [...new Set(bound.map((b) => b.provider))].filter((p) => !lost.has(p)),
-    );
+  let left: readonly Listening[] = bound;
+  plane.onUnreachable = (provider, device) => {
+    const isLost = (b: Listening): boolean => b.provider === provider && (b.device ?? 0) === device;
+    const gone = left.filter(isLost);
+    if (gone.length === 0) return;
+    left = left.filter((b) => !isLost(b));
+    transportLost(options, provider, gone, left);
   };
   if (settings.hugePages !== 'off') logPages(plane, log);
   const few = fewDescriptors(settings.memoryBytes, state.shards.length);
@@ -155,7 +153,7 @@ async function start(
       shards: count,
       maxClients: settings.tenants[i - 1]?.maxClients ?? 0,
     })),
-    listen: listenList(settings, transports, workers, sockets, native.rdmaAddresses),
+    listen: listenList(settings, transports, workers, sockets, native.rdmaAddresses, log),
     leaseMs,
     driftPpm,
     workers,
@@ -193,19 +191,30 @@ async function start(
   }
 }
 
+const addressesOf = (bound: readonly Listening[]): string => bound.map((b) => b.address).join(', ');
+
 /**
- * A device is gone. As at the start: that costs the others nothing, unless this transport was asked for or is the only
- * one for other hosts.
+ * A device is gone. As at the start: that costs the others nothing, unless it was the last one and this transport was
+ * asked for or is the only one for other hosts.
  */
 function transportLost(
   { settings: { transportAuto, strict }, log, fatal }: OpenDataPlaneOptions,
   provider: Provider,
-  left: readonly Provider[],
+  lost: readonly Listening[],
+  left: readonly Listening[],
 ): void {
-  const gone = `the device of ${provider} is gone, and with it every client that came over ${provider}`;
-  if (transportAuto && !strict && left.some((p) => !isSameHost(p)))
+  const others = left.filter((b) => b.provider === provider);
+  const [device, over] =
+    others.length === 0
+      ? [`the device of ${provider}`, provider]
+      : [`the device of ${provider} at ${addressesOf(lost)}`, 'it'];
+  const gone = `${device} is gone, and with it every client that came over ${over}`;
+  const names = [...new Set(left.map((b) => b.provider))].map((p) =>
+    p === provider ? `${provider} at ${addressesOf(others)}` : p,
+  );
+  if (others.length > 0 || (transportAuto && !strict && left.some((b) => !isSameHost(b.provider))))
     log.error(
-      `${gone}: this server is reached over ${left.join(' and ')} until it is restarted (farkv doctor tells when ${provider} would work again)`,
+      `${gone}: this server is reached over ${names.join(' and ')} until it is restarted (farkv doctor tells when ${provider} would work again)`,
       { event: 'transport-lost', transport: provider },
     );
   else fatal(new FarkvError('ERR_UNSUPPORTED', `${gone}: start this server again when farkv doctor finds the device`));

@@ -89,7 +89,7 @@ test('a wildcard becomes addresses that can be dialed, anything else stays', (t)
   t.false(any.some((a) => a.startsWith('0.0.0.0') || a.startsWith('[::]')));
 });
 
-test('verbs listens where an RDMA device is: the named one, else that of --fabric-listen, else the first', (t) => {
+test('verbs listens where RDMA devices are: the named ones, else those of --fabric-listen, else the first', (t) => {
   const found = [
     { device: 'mlx5_0', networkInterface: 'ib0', address: '10.9.0.1', iwarp: false },
     { device: 'mlx5_0', networkInterface: 'ib0', address: 'fd00:9::1', iwarp: false },
@@ -97,10 +97,21 @@ test('verbs listens where an RDMA device is: the named one, else that of --fabri
   ];
   const at = (given: Record<string, string | boolean>) =>
     rdmaListen(settings({ token: 'secret', transport: 'verbs', ...given }), found);
-  t.deepEqual(at({}), [{ host: '10.9.0.1', port: 8400 }]);
-  t.deepEqual(at({ 'fabric-listen': '10.8.0.1:7500,10.1.1.1:7500' }), [{ host: '10.8.0.1', port: 7500 }]);
-  t.deepEqual(at({ 'fabric-listen': '0.0.0.0:7500', 'rdma-device': 'siw0' }), [{ host: '10.8.0.1', port: 7500 }]);
-  t.deepEqual(at({ 'fabric-listen': '[fd00:9::1]:0' }), [{ host: 'fd00:9::1', port: 0 }]);
+  t.deepEqual(at({}), [{ host: '10.9.0.1', port: 8400, device: 0 }]);
+  t.deepEqual(at({ 'fabric-listen': '10.8.0.1:7500,10.1.1.1:7500' }), [{ host: '10.8.0.1', port: 7500, device: 0 }]);
+  t.deepEqual(at({ 'fabric-listen': '0.0.0.0:7500', 'rdma-device': 'siw0' }), [
+    { host: '10.8.0.1', port: 7500, device: 0 },
+  ]);
+  t.deepEqual(at({ 'fabric-listen': '[fd00:9::1]:0' }), [{ host: 'fd00:9::1', port: 0, device: 0 }]);
+  t.deepEqual(at({ 'fabric-listen': '10.8.0.1:7500,[fd00:9::1]:7501' }), [
+    { host: '10.8.0.1', port: 7500, device: 0 },
+    { host: 'fd00:9::1', port: 7501, device: 1 },
+  ]);
+  t.deepEqual(at({ 'fabric-listen': '[fd00:9::1]:7501,10.9.0.1:7500', 'rdma-device': 'siw0,mlx5_0' }), [
+    { host: '10.8.0.1', port: 7501, device: 0 },
+    { host: '10.9.0.1', port: 7500, device: 1 },
+    { host: 'fd00:9::1', port: 7501, device: 1 },
+  ]);
   t.throws(() => at({ 'rdma-device': 'mlx5_7' }), { code: 'ERR_CONFIG', message: /mlx5_7.*mlx5_0 \(10\.9\.0\.1\)/ });
   t.throws(() => rdmaListen(settings({ token: 'secret', transport: 'verbs' }), []), {
     code: 'ERR_CONFIG',
@@ -112,11 +123,44 @@ test('verbs listens where an RDMA device is: the named one, else that of --fabri
   });
 });
 
+test('of several RDMA devices a missing one is left out, unless --strict; more than a server may have are refused', (t) => {
+  const found = [0, 1, 2, 3, 4].map((i) => {
+    return { device: `mlx5_${i}`, networkInterface: `eth${i}`, address: `10.9.${i}.1`, iwarp: false };
+  });
+  const at = (given: Record<string, string | boolean>) =>
+    rdmaListen(settings({ token: 'secret', transport: 'verbs', ...given }), found, log);
+  t.deepEqual(
+    at({ 'rdma-device': 'mlx5_7,mlx5_1' }).map((a) => [a.host, a.device]),
+    [['10.9.1.1', 0]],
+  );
+  t.regex(lines.at(-1) ?? '', /no address leads to mlx5_7; this server listens on mlx5_1/);
+  t.throws(() => at({ 'rdma-device': 'mlx5_7,mlx5_1', strict: true }), { message: /no address leads to mlx5_7/ });
+  t.throws(() => at({ 'rdma-device': 'a,b,c,d,e' }), { code: 'ERR_CONFIG', message: /at most 4 devices/ });
+  const all = found.map((a) => `${a.address}:7500`).join();
+  t.throws(() => at({ 'fabric-listen': all }), { code: 'ERR_CONFIG', message: /lead to 5 RDMA devices .* at most 4/ });
+});
+
+test('addresses say of which device they are, but for the first', (t) => {
+  const s = settings({ token: 'secret', transport: 'verbs', 'rdma-device': 'rxe0,rxe1', 'fabric-listen': '0.0.0.0:0' });
+  const rdma = () => [
+    { device: 'rxe1', networkInterface: 'eth1', address: '10.7.0.1', iwarp: false },
+    { device: 'rxe0', networkInterface: 'eth0', address: '10.9.0.1', iwarp: false },
+  ];
+  const list = listenList(s, ['verbs'], 2, [], rdma);
+  t.deepEqual(list, [
+    { provider: 'verbs', address: '10.9.0.1:0', worker: 0 },
+    { provider: 'verbs', address: '10.7.0.1:0', worker: 0, device: 1 },
+    { provider: 'verbs', address: '10.9.0.1:0', worker: 1 },
+    { provider: 'verbs', address: '10.7.0.1:0', worker: 1, device: 1 },
+  ]);
+  t.deepEqual(fabricAddresses(list, s, ''), list);
+});
+
 test('verbs listens where certificates say who comes, and no token is', (t) => {
   const found = [{ device: 'mlx5_0', networkInterface: 'ib0', address: '10.9.0.1', iwarp: false }];
   const plain = settings({ transport: 'verbs' });
   t.deepEqual(rdmaListen({ ...plain, access: { ...plain.access, cluster: 'c1' } }, found), [
-    { host: '10.9.0.1', port: 8400 },
+    { host: '10.9.0.1', port: 8400, device: 0 },
   ]);
 });
 

@@ -1,10 +1,10 @@
 /** Which transports this server offers, where each listens, and under which addresses others find it. */
 import type { RdmaAddress } from '../native/addon.js';
-import type { DataPlaneOptions } from '../native/data-plane.js';
+import type { Listening } from '../native/data-plane.js';
 import { FarkvError } from '../core/errors.js';
 import { bare, encrypted, inTheClear, isEncrypted } from '../core/metadata/data-address.js';
-import type { FabricAddress } from '../core/metadata/state.js';
-import { isSameHost, needsDevice, type Provider } from '../core/providers.js';
+import { ofDevice, type FabricAddress } from '../core/metadata/state.js';
+import { DEVICES_MAX, isSameHost, needsDevice, type Provider } from '../core/providers.js';
 import { VERBS_PORT_OFFSET, type ServerSettings } from './config/settings.js';
 import { formatHostPort, parseHostPort, type HostPort } from './config/units.js';
 import { advertised } from './control/advertise.js';
@@ -26,34 +26,53 @@ export function availableTransports(settings: ServerSettings, built: readonly Pr
   return found;
 }
 
-type Bound = DataPlaneOptions['listen'][number];
-
 /** Whether tcp's data is encrypted: as soon as the control port is, unless --insecure-data. */
 // mutation: encryption/data-in-the-clear
 const encrypts = (settings: ServerSettings): boolean => settings.tls !== undefined && !settings.insecureData;
 
+/** A device is named by its position among those that this server listens on. */
+interface DeviceAddress extends HostPort {
+  readonly device: number;
+}
+
 /**
- * Where verbs listens. A completion queue belongs to one device, so all are addresses of one: of that which was named,
- * else of that which --fabric-listen leads to, else of the first. Of its addresses those in --fabric-listen, or, when
- * it names none of them (loopback, a wildcard), the first; `found` is in the order of interfaces.
+ * Where verbs listens: on the devices which were named, else on those which --fabric-listen leads to, else on the first.
+ * Of a device's addresses at those in --fabric-listen, or, when it names none of them (loopback, a wildcard), at the
+ * first; `found` is in the order of interfaces. A device that was named and is not there is left out, for a server that
+ * has lost one of its devices shall start on the others.
  */
-export function rdmaListen(settings: ServerSettings, found: readonly RdmaAddress[]): HostPort[] {
-  const { fabricListen, rdmaDevice } = settings;
-  const asked = (a: RdmaAddress): HostPort[] => fabricListen.filter((l) => l.host === a.address);
-  const device = rdmaDevice ?? found.find((a) => asked(a).length > 0)?.device ?? found[0]?.device;
-  const own = found.filter((a) => a.device === device);
-  const [first] = own;
-  if (first === undefined) {
+export function rdmaListen(settings: ServerSettings, found: readonly RdmaAddress[], log?: Log): DeviceAddress[] {
+  const { fabricListen, rdmaDevices, strict } = settings;
+  const ledTo = fabricListen.flatMap(({ host }) => found.filter((a) => a.address === host));
+  const wanted = rdmaDevices ?? [...new Set((ledTo.length > 0 ? ledTo : found.slice(0, 1)).map((a) => a.device))];
+  const isThere = (device: string): boolean => found.some((a) => a.device === device);
+  const devices = wanted.filter(isThere);
+  const missing = wanted.filter((device) => !isThere(device)).join(', ');
+  if (devices.length === 0 || (strict && missing !== '')) {
     const there = [...new Set(found.map((a) => `${a.device} (${a.address})`))].join(', ');
     throw new FarkvError(
       'ERR_CONFIG',
-      rdmaDevice === undefined
+      rdmaDevices === undefined
         ? 'verbs: no address of this machine leads to an RDMA device'
-        : `--rdma-device: no address leads to ${rdmaDevice}; there is ${there === '' ? 'none' : there}`,
+        : `--rdma-device: no address leads to ${missing}; there is ${there === '' ? 'none' : there}`,
     );
   }
-  const listen = own.flatMap(asked);
-  const chosen = listen.length > 0 ? listen : [{ host: first.address, port: fabricListen[0]?.port ?? 0 }];
+  if (devices.length > DEVICES_MAX)
+    throw new FarkvError(
+      'ERR_CONFIG',
+      `--fabric-listen: its addresses lead to ${devices.length} RDMA devices (${devices.join(', ')}), and a server listens on at most ${DEVICES_MAX}: name them with --rdma-device`,
+    );
+  if (missing !== '')
+    log?.warn(`--rdma-device: no address leads to ${missing}; this server listens on ${devices.join(', ')}`, {
+      event: 'transport-missing',
+      transport: 'verbs',
+    });
+  const chosen = devices.flatMap((name, device): DeviceAddress[] => {
+    const own = found.filter((a) => a.device === name);
+    const asked = own.flatMap((a) => fabricListen.filter((l) => l.host === a.address));
+    const first = own.slice(0, 1).map((a) => ({ host: a.address, port: fabricListen[0]?.port ?? 0 }));
+    return (asked.length > 0 ? asked : first).map(({ host, port }) => ({ host, port, device }));
+  });
   if (settings.access.writer === undefined && settings.access.cluster === undefined && !settings.insecure) {
     throw new FarkvError(
       'ERR_CONFIG',
@@ -73,20 +92,23 @@ export function listenList(
   workers: number,
   sockets: readonly string[],
   rdma: () => readonly RdmaAddress[] = () => [],
-): Bound[] {
-  const list: Bound[] = [];
-  const onDevice = transports.some(needsDevice) ? rdmaListen(settings, rdma()) : [];
+  log?: Log,
+): Listening[] {
+  const list: Listening[] = [];
+  const onDevice = transports.some(needsDevice) ? rdmaListen(settings, rdma(), log) : [];
+  const onMachine = settings.fabricListen.map((at): DeviceAddress => ({ ...at, device: 0 }));
   for (let worker = 0; worker < workers; worker++) {
     for (const provider of transports) {
       if (isSameHost(provider)) list.push({ provider, address: `unix:${sockets[worker] ?? ''}`, worker });
       else
-        for (const { host, port } of needsDevice(provider) ? onDevice : settings.fabricListen) {
+        for (const { host, port, device } of needsDevice(provider) ? onDevice : onMachine) {
           const first = needsDevice(provider) ? port + VERBS_PORT_OFFSET : port;
           const address = formatHostPort({ host, port: port === 0 ? 0 : first + worker });
           list.push({
             provider,
             address: needsDevice(provider) || !encrypts(settings) ? address : encrypted(address),
             worker,
+            ...(device === 0 ? {} : { device }),
           });
         }
     }
@@ -95,8 +117,8 @@ export function listenList(
 }
 
 /** What the metadata says about them: bound addresses as others may use them. */
-export function fabricAddresses(bound: readonly Bound[], settings: ServerSettings, host: string): FabricAddress[] {
-  return bound.flatMap(({ provider, address, worker }): FabricAddress[] =>
+export function fabricAddresses(bound: readonly Listening[], settings: ServerSettings, host: string): FabricAddress[] {
+  return bound.flatMap(({ provider, address, worker, device }): FabricAddress[] =>
     isSameHost(provider)
       ? [{ provider, address, worker, host }]
       : // What --advertise names leads to the machine, and not by all means to its RDMA device.
@@ -110,6 +132,7 @@ export function fabricAddresses(bound: readonly Bound[], settings: ServerSetting
                 ? a
                 : inTheClear(a),
           worker,
+          ...ofDevice({ device }),
         })),
   );
 }

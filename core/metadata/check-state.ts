@@ -18,7 +18,7 @@ import {
   uint,
   type Check,
 } from '../protocol/check.js';
-import { PROVIDERS } from '../providers.js';
+import { DEVICES_MAX, PROVIDERS } from '../providers.js';
 import { TENANTS_MAX } from './tenants.js';
 import type {
   Barrier,
@@ -38,8 +38,8 @@ import type {
 } from './state.js';
 
 /**
- * Most segments of one shard, over all providers. A shard of 2 TiB in segments of 512 MiB, for two providers, has
- * 8,192.
+ * Most segments of one shard, over all providers and devices. A shard of 2 TiB in segments of 512 MiB, for two
+ * providers, has 8,192.
  */
 export const REGIONS_MAX = 8192;
 export const MEMBERS_MAX = 64;
@@ -55,6 +55,7 @@ export const memberId = pattern(
   'a member id (letters, digits, . _ -; at most 63)',
 );
 const provider = oneOf(...PROVIDERS);
+export const deviceNumber = maybe(uint(DEVICES_MAX - 1));
 const address = text(300);
 const uint32 = uint(2 ** 32 - 1);
 export const shardNumber = uint(SHARDS_MAX - 1);
@@ -77,6 +78,7 @@ export const checkFabricAddress = record<FabricAddress>({
   provider,
   address,
   worker: workerNumber,
+  device: deviceNumber,
   host: maybe(text(128)),
 });
 export const checkFabricAddresses = list(checkFabricAddress, 1024);
@@ -106,6 +108,7 @@ export const checkMember = record<Member>({
 
 export const checkRegion = record<Region>({
   provider,
+  device: deviceNumber,
   kind: oneOf('index', 'heap'),
   segment: uint(65_535),
   tag: uint32,

@@ -31,6 +31,7 @@ import {
   checkTenants,
   configNumber,
   copyPhase,
+  deviceNumber,
   epochNumber,
   lsnNumber,
   workerNumber,
@@ -120,7 +121,7 @@ export interface ShardOpened {
   readonly regions: readonly Region[];
 }
 
-export type SegmentName = Pick<Region, 'provider' | 'kind' | 'segment'>;
+export type SegmentName = Pick<Region, 'provider' | 'device' | 'kind' | 'segment'>;
 
 /** Segments came or went since layout epoch `from`, which must be what the metadata has. */
 export interface ShardLayoutChanged {
@@ -357,7 +358,12 @@ const checks = {
     buckets: layoutNumber,
     add: checkRegions,
     remove: list(
-      record<SegmentName>({ provider: oneOf(...PROVIDERS), kind: oneOf('index', 'heap'), segment: uint(65_535) }),
+      record<SegmentName>({
+        provider: oneOf(...PROVIDERS),
+        device: deviceNumber,
+        kind: oneOf('index', 'heap'),
+        segment: uint(65_535),
+      }),
       REGIONS_MAX,
     ),
   }),

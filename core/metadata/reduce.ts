@@ -175,7 +175,7 @@ function opened(state: MetadataState, c: ShardOpened): Reduced {
 }
 
 export function segmentKey(r: SegmentName): string {
-  return `${r.provider}/${r.kind}/${r.segment}`;
+  return `${r.provider}/${r.device ?? 0}/${r.kind}/${r.segment}`;
 }
 
 function layout(state: MetadataState, c: ShardLayoutChanged): Reduced {

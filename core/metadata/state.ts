@@ -16,9 +16,18 @@ export interface FabricAddress {
   /** As native/fabric/fabric.h writes addresses: `unix:/path`, `192.0.2.1:7000`, `[2001:db8::1]:7000`. */
   readonly address: string;
   readonly worker: number;
+  /**
+   * Position of the RDMA device among those that the server listens on, below DEVICES_MAX; absent: 0. The rkeys of a
+   * region are good over the addresses of the same provider and device.
+   */
+  readonly device?: number;
   /** For shm: shmHost() of native/host.ts at the server, so that a client knows whether it is on the same host. */
   readonly host?: string;
 }
+
+/** The field `device`, where there is one. */
+export const ofDevice = ({ device }: { readonly device?: number | undefined }): Pick<FabricAddress, 'device'> =>
+  device === undefined ? {} : { device };
 
 export interface Member {
   /** Chosen once by the operator, or taken from the data directory; `s1`, `cache-7`. */
@@ -43,6 +52,8 @@ export interface Member {
 /** One registered segment of a shard's table. Numbers that need 64 bits are decimal strings of unsigned integers. */
 export interface Region {
   readonly provider: Provider;
+  /** As of FabricAddress. */
+  readonly device?: number;
   readonly kind: 'index' | 'heap';
   readonly segment: number;
   readonly tag: number;

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { inspect } from 'node:util';
 import { addon } from '../addon.js';
 import type { DataPlane, DataPlaneOptions } from '../data-plane.js';
+import type { ShardRoute } from '../native-client.js';
 import { lifeInProcess, testLivesInThreads } from '../../test/support/lives.js';
 import { Driver, Plane, SECRET, SEED, SHARDS } from '../../test/support/native-pair.js';
 
@@ -56,6 +57,7 @@ const bad: readonly (readonly [field: string, value: unknown, named?: string])[]
   ['listen', [{ provider: 'tcp', address: '', worker: 0 }], 'address'],
   ['listen', [{ provider: 'tcp', address: 'x'.repeat(300), worker: 0 }], 'address'],
   ['listen', [undefined], 'provider'],
+  ['listen', [{ provider: 'tcp', address: '127.0.0.1:0', worker: 0, device: 4 }], 'device'],
   ['workers', 65],
   ['maxClients', Number.NaN],
   ['clientQuota', Number.POSITIVE_INFINITY],
@@ -84,6 +86,45 @@ test('addresses are answered as bound, in the order given', async (t) => {
   );
   t.regex(bound[0]?.address ?? '', /^127\.0\.0\.1:[1-9]\d*$/);
   t.regex(bound[1]?.address ?? '', /^\[::1\]:[1-9]\d*$/);
+  await plane.close();
+});
+
+test('each device has regions of its own, which clients READ over its addresses', async (t) => {
+  const at = { provider: 'tcp', address: '127.0.0.1:0', worker: 0 } as const;
+  const plane = new addon.DataPlane({ ...good, workers: 1, listen: [at, { ...at, device: 1 }] });
+  const bound = plane.start();
+  t.deepEqual(
+    bound.map(({ device }) => device),
+    [undefined, 1],
+  );
+  const routes: ShardRoute[] = [];
+  for (let shard = 0; shard < SHARDS; shard++) {
+    const own = { shard, worker: 0, epoch: 1, incarnation: BigInt(shard + 1), memoryBytes: 32 << 20 };
+    routes.push({ ...(await plane.openShard(own)), owner: 1 });
+    await plane.serveShard(shard);
+  }
+  const of = (device?: number) => routes.flatMap((r) => r.regions.filter((one) => one.device === device));
+  t.true(of(1).length >= 2 * SHARDS);
+  t.is(of(1).length, of(undefined).length);
+  t.deepEqual(
+    of(undefined).filter(({ rkey }) => of(1).some((other) => other.rkey === rkey)),
+    [],
+  );
+  for (const { provider, address, device } of bound) {
+    const client = new Driver();
+    const addresses = [{ provider, address, ...(device === undefined ? {} : { device }) }];
+    client.native.setOwners([{ owner: 1, serverIncarnation: good.serverIncarnation, addresses }]);
+    client.native.setRoutes(routes);
+    t.is((await client.put('key', `over ${device ?? 0}`)).status, 'OK');
+    const found = await client.get('key');
+    t.is(found.value.toString(), `over ${device ?? 0}`);
+    t.is(client.native.stats().twoSidedGets, 0);
+    t.deepEqual(
+      client.events.map(({ type }) => type),
+      ['connected'],
+    );
+    client.close();
+  }
   await plane.close();
 });
 

@@ -262,11 +262,11 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   if (syncMs > 0 && isWitness)
     throw configError(`${where('sync')}: a witness keeps no values, so it answers no changes: leave it out`);
   const joinToken = read('join-token-file');
-  const rdmaDevice = read('rdma-device');
+  const rdmaDevices = read('rdma-device');
   const rdmaTrafficClass = read('rdma-traffic-class');
-  if (rdmaDevice !== undefined && auto && !isWitness && !transports.some(needsDevice))
+  if (rdmaDevices !== undefined && auto && !isWitness && !transports.some(needsDevice))
     throw configError(
-      `${where('rdma-device')}: there is no RDMA device that this build can use, so ${rdmaDevice} would not be; farkv doctor says why`,
+      `${where('rdma-device')}: there is no RDMA device that this build can use, so ${rdmaDevices.join()} would not be; farkv doctor says why`,
     );
   const zone = read('zone');
   return {
@@ -289,7 +289,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     shards,
     tenants,
     ...(dataDir === undefined ? {} : { dataDir }),
-    ...(rdmaDevice === undefined ? {} : { rdmaDevice }),
+    ...(rdmaDevices === undefined ? {} : { rdmaDevices }),
     ...(rdmaTrafficClass === undefined ? {} : { rdmaTrafficClass }),
     access,
     ...(tls === undefined ? {} : { tls }),

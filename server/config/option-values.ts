@@ -5,7 +5,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import type { Policy } from '../../core/metadata/state.js';
 import { POLLING, type Polling } from '../../core/polling.js';
-import { TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
+import { DEVICES_MAX, TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
 import type { HugePages } from '../../native/data-plane.js';
 import { parseDuration, parseHostPort, type HostPort } from './units.js';
 
@@ -106,6 +106,14 @@ export function joinAddresses(value: unknown): string[] {
     return one;
   });
   if (all.length === 0) throw new Error('is empty');
+  return all;
+}
+
+/** Names of RDMA devices. */
+export function devices(value: unknown): string[] {
+  const all = [...new Set(items(value))];
+  if (all.length === 0) throw new Error('is empty');
+  if (all.length > DEVICES_MAX) throw new Error(`at most ${DEVICES_MAX} devices`);
   return all;
 }
 

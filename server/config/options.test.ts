@@ -20,7 +20,7 @@ const EVERY: Required<ServerOptions> = {
   peerListen: '127.0.0.1:9400',
   fabricListen: '127.0.0.1:8400',
   httpListen: ['127.0.0.1:7600', '[::1]:7600'],
-  rdmaDevice: 'mlx5_0',
+  rdmaDevice: ['mlx5_0', 'mlx5_1'],
   rdmaTrafficClass: 106,
   advertise: 'db1.example.net',
   transport: ['shm', 'tcp'],

@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from 'node:os';
 import {
+  devices,
   flag,
   hosts,
   hugePages,
@@ -175,10 +176,10 @@ export const SERVER_OPTIONS = {
   }),
   'rdma-device': option({
     group: 'Addresses',
-    kind: 'text',
-    parse: text,
+    kind: 'list',
+    parse: devices,
     describe:
-      'RDMA device of the verbs transport, as farkv doctor lists it (mlx5_0, rxe0). Default: the one that a --fabric-listen address leads to, else the first; its address is listened on',
+      'RDMA devices of the verbs transport, as farkv doctor lists them (mlx5_0, rxe0), at most 4 with commas, the preferred one first: each is listened on, and clients take the first that they reach. Default: those that --fabric-listen addresses lead to, else the first',
   }),
   'rdma-traffic-class': option({
     group: 'Addresses',

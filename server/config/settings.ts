@@ -80,8 +80,8 @@ export interface ServerSettings extends FixedSettings {
   readonly fabricListen: readonly HostPort[];
   /** For browsers and Prometheus; empty: nowhere. */
   readonly httpListen: readonly HostPort[];
-  /** The device of verbs; undefined: by address. */
-  readonly rdmaDevice?: string;
+  /** The devices of verbs, the preferred one first; undefined: by address. */
+  readonly rdmaDevices?: readonly string[];
   /** Of connections that verbs makes to other servers; undefined: the system's. */
   readonly rdmaTrafficClass?: number;
   /** All voters of the metadata group, this one among them, sorted by id. */

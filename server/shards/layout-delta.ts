@@ -1,12 +1,13 @@
 /** What the data plane says of a shard's segments, as the metadata has it. */
 import type { Command, ShardOpened } from '../../core/metadata/commands.js';
 import { segmentKey } from '../../core/metadata/reduce.js';
-import type { Region, Shard } from '../../core/metadata/state.js';
+import { ofDevice, type Region, type Shard } from '../../core/metadata/state.js';
 import type { NativeRegion, ShardLayout } from '../../native/data-plane.js';
 
 function regionOf(r: NativeRegion): Region {
   return {
     provider: r.provider,
+    ...ofDevice(r),
     kind: r.kind,
     segment: r.segment,
     tag: r.tag,
@@ -62,6 +63,6 @@ export function layoutDelta(known: Shard, layout: ShardLayout): Extract<Command,
     }),
     remove: known.regions
       .filter((r) => !present.has(segmentKey(r)))
-      .map(({ provider, kind, segment }) => ({ provider, kind, segment })),
+      .map((r) => ({ provider: r.provider, ...ofDevice(r), kind: r.kind, segment: r.segment })),
   };
 }

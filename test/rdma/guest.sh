@@ -56,6 +56,7 @@ doctor() {
   node dist/server/cli/main.js doctor | diff -u /tmp/documented -
 }
 routes() { env -u FARKV_RDMA_DEVICE node dist/test/rdma/suite/routes-main.js; }
+devices() { env -u FARKV_RDMA_DEVICE node dist/test/rdma/suite/devices-main.js; }
 removal() { node dist/test/rdma/suite/removal-main.js "${1}0"; }
 
 # Queue pairs, memory regions and the rest that no process holds any more; soft-RoCE keeps one of each kind for its own.
@@ -74,6 +75,7 @@ if [ -z "$kills" ]; then
   done
   part 'faults of the wire' both wire
   part 'devices that are taken away' both removal
+  part 'a server with two devices' devices
 else
   part "servers with copies, $kills of them killed" both copies
 fi

@@ -79,7 +79,7 @@ function ofSystem(s: System, memoryBytes: number, anyDevice: boolean): Problem[]
   if (!s.mayLockAnything && s.memlockSoftBytes !== undefined && s.memlockSoftBytes < memoryBytes) {
     problems.push({
       severity: 'error',
-      text: `the limit of locked memory is ${formatSize(s.memlockSoftBytes)}; a server with --memory ${formatSize(memoryBytes)} registers as much`,
+      text: `the limit of locked memory is ${formatSize(s.memlockSoftBytes)}; a server with --memory ${formatSize(memoryBytes)} registers as much with each device that it listens on`,
       mend:
         s.memlockHardBytes === undefined || s.memlockHardBytes >= memoryBytes
           ? 'ulimit -l unlimited'

@@ -65,3 +65,19 @@ bool access_key_of(void *ctx, const void *name, uint32_t bytes, uint8_t key[FAB_
     pthread_mutex_unlock(&d->keys_lock);
     return good;
 }
+
+fkv_pass access_replica_pass(const access_rules *a, uint64_t client, uint32_t tenant) {
+    enum { LIFE_MS = 24 * 3600 * 1000 };
+    const dataplane_secret *newest = &a->secret[0];
+    for (uint32_t i = 1; i < a->secrets; i++)
+        if (a->secret[i].number > newest->number) newest = &a->secret[i];
+    fkv_ticket t = { .client = client,
+                     .expires_ms = fkv_wall_ms() + LIFE_MS,
+                     .life_ms = LIFE_MS,
+                     .tenant = (uint16_t)tenant,
+                     .flags = FKV_TICKET_REPLICA,
+                     .secret = (uint8_t)newest->number };
+    fkv_pass p;
+    fkv_pass_make(&newest->seed, &t, &p);
+    return p;
+}

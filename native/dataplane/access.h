@@ -23,6 +23,9 @@ bool access_good(const access_rules *a, const fkv_ticket *t, uint64_t wall_ms);
 bool access_proved(const access_rules *a, const fkv_ticket *t, uint64_t head, const uint8_t nonce[FKV_NONCE_BYTES],
                    const uint8_t proof[FKV_PROOF_BYTES]);
 
+/* What this server shows an owner whose shards it has copies of: a ticket of a day, by the newest secret. */
+fkv_pass access_replica_pass(const access_rules *a, uint64_t client, uint32_t tenant);
+
 /* The key of a good ticket by its name (wire.h), for transports that encrypt. Any thread; ctx: the data plane. */
 fab_key_of access_key_of;
 

@@ -252,9 +252,8 @@ typedef void (*dataplane_done)(void *ctx, fkv_status s, void *result);
 
 typedef struct dataplane_region {
     fab_provider provider;
-    uint32_t device;
     table_segment_kind kind;
-    uint32_t segment, tag;
+    uint32_t device, segment, tag;
     uint64_t bytes, addr, rkey;
 } dataplane_region;
 typedef struct dataplane_layout {

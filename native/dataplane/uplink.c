@@ -19,7 +19,7 @@
 #include "worker.h"
 
 static const uint64_t MS = 1000000;
-enum { AGAIN_MS = 10, ATTEMPT_MS = 3000, SILENT_LEASES = 4, TICKET_MS = 24 * 3600 * 1000 };
+enum { AGAIN_MS = 10, ATTEMPT_MS = 3000, SILENT_LEASES = 4 };
 enum { SOON = 20, REFUSED_MS = 100 }; /* so often it asks again within AGAIN_MS after STALE, then after REFUSED_MS */
 enum { ACKS_A_MESSAGE = (PEER_MESSAGE_MIN - sizeof(fkv_peer_list)) / sizeof(fkv_peer_ack) };
 
@@ -64,22 +64,6 @@ struct uplink {
 
 /* ---- dialing ---- */
 
-static fkv_pass pass_of(const uplink *u) {
-    const access_rules *a = u->w->access;
-    const dataplane_secret *newest = &a->secret[0];
-    for (uint32_t i = 1; i < a->secrets; i++)
-        if (a->secret[i].number > newest->number) newest = &a->secret[i];
-    fkv_ticket t = { .client = u->id,
-                     .expires_ms = fkv_wall_ms() + TICKET_MS,
-                     .life_ms = TICKET_MS,
-                     .tenant = (uint16_t)u->tenant,
-                     .flags = FKV_TICKET_REPLICA,
-                     .secret = (uint8_t)newest->number };
-    fkv_pass p;
-    fkv_pass_make(&newest->seed, &t, &p);
-    return p;
-}
-
 static void rest(uplink *u, uint64_t ms) {
     u->state = RESTS;
     u->challenge.number = 0;
@@ -108,7 +92,7 @@ static void next_address(uplink *u) {
 
 static void dial(uplink *u) {
     const uplink_address *a = &u->address[u->at];
-    fkv_pass pass = pass_of(u);
+    fkv_pass pass = access_replica_pass(u->w->access, u->id, u->tenant);
     fkv_hello hello = fkv_hello_make(&pass, u->challenge.number ? &u->challenge : NULL);
     fab_identity who = fkv_pass_identity(&pass);
     fab_cq *cq = u->w->cq[place_of(u)];

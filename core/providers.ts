@@ -28,8 +28,11 @@ export const TRANSPORT_CHOICES: readonly TransportChoice[] = ['auto', ...PROVIDE
 
 export const isTransportChoice = (value: unknown): value is TransportChoice =>
   TRANSPORT_CHOICES.some((name) => name === value);
-/** Devices that one server may listen on (FAB_DEVICES of native/fabric/fabric.h). */
-export const DEVICES_MAX = 4;
+/**
+ * Devices that one server may listen on. Each has regions of its own in the metadata, of which a shard has REGIONS_MAX:
+ * with more devices shards would stay smaller. (FAB_DEVICES of native/fabric/fabric.h, which clients may have, is more.)
+ */
+export const DEVICES_MAX = 2;
 
 export const isSameHost = (provider: Provider): boolean => abilities[provider].sameHost;
 export const needsDevice = (provider: Provider): boolean => abilities[provider].needsDevice;

@@ -215,7 +215,7 @@ function transportLost(
   if (others.length > 0 || (transportAuto && !strict && left.some((b) => !isSameHost(b.provider))))
     log.error(
       `${gone}: this server is reached over ${names.join(' and ')} until it is restarted (farkv doctor tells when ${provider} would work again)`,
-      { event: 'transport-lost', transport: provider },
+      { event: 'transport-lost', transport: provider, address: addressesOf(lost), left: names.join() },
     );
   else fatal(new FarkvError('ERR_UNSUPPORTED', `${gone}: start this server again when farkv doctor finds the device`));
 }

@@ -57,11 +57,12 @@ export function rdmaListen(settings: ServerSettings, found: readonly RdmaAddress
         : `--rdma-device: no address leads to ${missing}; there is ${there === '' ? 'none' : there}`,
     );
   }
-  if (devices.length > DEVICES_MAX)
-    throw new FarkvError(
-      'ERR_CONFIG',
-      `--fabric-listen: its addresses lead to ${devices.length} RDMA devices (${devices.join(', ')}), and a server listens on at most ${DEVICES_MAX}: name them with --rdma-device`,
-    );
+  const surplus = devices.splice(DEVICES_MAX).join(', ');
+  if (surplus !== '') {
+    const text = `--fabric-listen: its addresses lead to more than ${DEVICES_MAX} RDMA devices, and this server does not listen on ${surplus}: name those it shall have with --rdma-device`;
+    if (strict) throw new FarkvError('ERR_CONFIG', text);
+    log?.warn(text, { event: 'transport-missing', transport: 'verbs' });
+  }
   if (missing !== '')
     log?.warn(`--rdma-device: no address leads to ${missing}; this server listens on ${devices.join(', ')}`, {
       event: 'transport-missing',

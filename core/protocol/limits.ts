@@ -27,8 +27,8 @@ export const CLIENT_FRAME_LIMITS: FrameLimits = { bytes: 64 << 10, depth: 12, el
 export const PEER_FRAME_LIMITS: FrameLimits = { bytes: 4 << 20, depth: 16, elements: 262_144, stringBytes: 4096 };
 export const SERVER_FRAME_LIMITS: FrameLimits = { bytes: 4 << 20, depth: 12, elements: 262_144, stringBytes: 4096 };
 
-/** A metadata command, as a Raft entry carries it. */
-export const COMMAND_LIMITS: FrameLimits = { bytes: 1 << 20, depth: 12, elements: 131_072, stringBytes: 4096 };
+/** A metadata command, as a Raft entry carries it: the largest opens a shard of REGIONS_MAX regions of 9 fields. */
+export const COMMAND_LIMITS: FrameLimits = { bytes: 1 << 20, depth: 12, elements: 160 << 10, stringBytes: 4096 };
 /** A whole metadata state, as a snapshot carries it. */
 export const STATE_LIMITS: FrameLimits = { bytes: 256 << 20, depth: 16, elements: 16_777_216, stringBytes: 4096 };
 

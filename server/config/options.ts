@@ -179,7 +179,7 @@ export const SERVER_OPTIONS = {
     kind: 'list',
     parse: devices,
     describe:
-      'RDMA devices of the verbs transport, as farkv doctor lists them (mlx5_0, rxe0), at most 4 with commas, the preferred one first: each is listened on, and clients take the first that they reach. Default: those that --fabric-listen addresses lead to, else the first',
+      'RDMA devices of the verbs transport, as farkv doctor lists them (mlx5_0, rxe0), at most two with a comma, the preferred one first: each is listened on, and clients take the first that they reach. Default: those that --fabric-listen addresses lead to, else the first',
   }),
   'rdma-traffic-class': option({
     group: 'Addresses',

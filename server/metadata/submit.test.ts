@@ -1,11 +1,13 @@
 import test from 'ava';
 import { FarkvError } from '../../core/errors.js';
-import type { Command } from '../../core/metadata/commands.js';
+import { REGIONS_MAX } from '../../core/metadata/check-state.js';
+import { encodeProposal, type Command } from '../../core/metadata/commands.js';
+import type { Region } from '../../core/metadata/state.js';
 import { submit } from './submit.js';
 
-const BYTES = new Uint8Array(1);
-const by = { owner: 's2', memberIncarnation: '00' };
-const promoted: Command = { t: 'shards-promoted', id: 's2', memberIncarnation: '00', shards: [] };
+const INCARNATION = '0000000000000001';
+const by = { owner: 's2', memberIncarnation: INCARNATION };
+const promoted: Command = { t: 'shards-promoted', id: 's2', memberIncarnation: INCARNATION, shards: [] };
 const removed: Command = { t: 'copies-removed', by, copies: [] };
 
 /** What s2 calls of the leader, s1, which answers each call when it is told to. */
@@ -31,7 +33,8 @@ class Asker {
       idOf: (raftId: number): string => `s${raftId}`,
       call: (to: string, method: string): Promise<unknown> => asks(`${to} ${method}`, {}),
     };
-    this.given = submit({ id: 's2', driver, peers, timeoutMs: 1000 }, BYTES, command).then(
+    const bytes = encodeProposal({ proposer: INCARNATION, sequence: 1, command });
+    this.given = submit({ id: 's2', driver, peers, timeoutMs: 1000 }, bytes, command).then(
       () => 'given',
       (error: unknown) => (error instanceof FarkvError ? error.code : String(error)),
     );
@@ -77,4 +80,35 @@ test('a leader takes values from others only when a quorum has confirmed that it
     t.deepEqual(await alone.answer(new FarkvError('ERR_NO_LEADER', 'no quorum answers')), ['quorum']);
     t.is(await alone.given, 'ERR_NO_LEADER');
   }
+});
+
+/** As large as regions are. */
+const region = (n: number): Region => ({
+  provider: 'verbs',
+  device: 1,
+  kind: 'heap',
+  segment: n % 65_536,
+  tag: 2 ** 32 - 1,
+  bytes: 2 ** 40,
+  remoteAddress: String(2n ** 64n - 1n),
+  rkey: String(2n ** 32n - 1n),
+});
+
+test('a leader gives its log what can be read, as the largest shard can, and nothing else', async (t) => {
+  const opened = (regions: number): Command => ({
+    t: 'shard-opened',
+    shard: 0,
+    ...by,
+    epoch: 1,
+    incarnation: INCARNATION,
+    layoutEpoch: 1,
+    buckets: 1,
+    regions: Array.from({ length: regions }, (_, n) => region(n)),
+  });
+  const largest = new Asker(opened(REGIONS_MAX), true);
+  t.is(await largest.given, 'given');
+  t.deepEqual(largest.calls, ['own']);
+  const larger = new Asker(opened(REGIONS_MAX + 1), true);
+  t.is(await larger.given, 'ERR_PROTOCOL');
+  t.deepEqual(larger.calls, []);
 });

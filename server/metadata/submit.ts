@@ -6,7 +6,7 @@
  * after that ends as an owner, or as the only one who has the values.
  */
 import { FarkvError } from '../../core/errors.js';
-import type { Command } from '../../core/metadata/commands.js';
+import { decodeProposal, type Command } from '../../core/metadata/commands.js';
 import type { MetadataDriver } from './driver.js';
 import type { Peers } from './peers.js';
 
@@ -22,6 +22,8 @@ export async function submit(options: SubmitOptions, bytes: Uint8Array, command:
   const { id, driver, peers, timeoutMs } = options;
   // mutation: metadata/taken-unconfirmed
   if (driver.leads && takesFromOthers(command)) await driver.confirmLeader();
+  // An entry that nobody can read stops the group. Of others' the leader reads them first (server/calls.ts).
+  if (driver.leads) decodeProposal(bytes);
   const refusal = driver.leads ? driver.propose(bytes) : 'not-leader';
   if (refusal === undefined) return;
   const leader = peers.idOf(driver.leader);

@@ -98,7 +98,7 @@ const PROPOSE_MS = 60_000;
 /** After a change that was refused, or whose outcome is not known. */
 const LOOK_AGAIN_MS = 100;
 /** As many as followOwner takes. */
-const OWNER_ADDRESSES = 4;
+const OWNER_ADDRESSES = 8;
 type OfCopies = Extract<
   Asked,
   {

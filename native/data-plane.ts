@@ -168,7 +168,7 @@ export interface CopyConfig {
   readonly alone?: boolean;
 }
 
-/** Where the data-plane thread listens that owns the shard of a copy, in order of preference; at most 4. */
+/** Where the data-plane thread listens that owns the shard of a copy, in order of preference; of more than 8 the first. */
 export interface OwnerOfCopy {
   readonly shard: number;
   readonly addresses: readonly { readonly provider: Provider; readonly address: string }[];

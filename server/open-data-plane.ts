@@ -20,7 +20,7 @@ import { removeSockets, socketPaths } from './runtime-directory.js';
 import { isTraced, reportSlow } from './slow-lines.js';
 import type { NodeStatus } from './status.js';
 import { reportTransports } from './transport-lines.js';
-import { fabricAddresses, listenList } from './transports.js';
+import { fabricAddresses, listenList, rdmaDevices } from './transports.js';
 import { startsWith } from './values-aside.js';
 import type { Others } from './values-elsewhere.js';
 import { logFailure, recover, type Values } from './values-log.js';
@@ -73,22 +73,7 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
   const workers = Math.max(1, wanted, values?.threads ?? 0);
   const sockets = transports.some(isSameHost) ? socketPaths(dataDir, workers) : [];
   removeSockets(sockets);
-  let started: Started;
-  try {
-    started = await startsOf(options, transports, workers, sockets);
-  } catch (error) {
-    // What has nothing to do with a device.
-    if (error instanceof FarkvError || (error as { code?: unknown }).code === 'ERR_CLOSED') throw error;
-    // An RDMA device that is there and does not work costs the others nothing, unless it was asked for.
-    if (!transports.some(needsDevice) || !settings.transportAuto || settings.strict) throw error;
-    const failed = transports.filter(needsDevice);
-    log.warn(`${failed.join(', ')} cannot be offered: ${describeError(error)}`, {
-      event: 'transport-failed',
-      transport: failed.join(),
-    });
-    const left = transports.filter((p) => !needsDevice(p));
-    started = await startsOf(options, left, workers, sockets);
-  }
+  const started = await startsOver(options, { workers, sockets });
   const { plane, bound, found } = started;
   plane.onLayout = options.layoutChanged;
   plane.onCopy = options.copyNoticed;
@@ -125,21 +110,62 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
   };
 }
 
-function startsOf(
-  options: OpenDataPlaneOptions,
-  ...more: [transports: readonly Provider[], workers: number, sockets: readonly string[]]
-): Promise<Started> {
+/** What one of several attempts to start listens over. */
+interface Attempt {
+  readonly transports: readonly Provider[];
+  /** RDMA devices, the preferred one first. */
+  readonly devices: readonly string[];
+}
+interface Listens {
+  readonly workers: number;
+  readonly sockets: readonly string[];
+}
+
+/**
+ * An RDMA device that is there and does not work costs the others nothing: each is tried alone, and then, unless this
+ * transport was asked for, none.
+ */
+async function startsOver(options: OpenDataPlaneOptions, listens: Listens): Promise<Started> {
+  const { settings, transports, native, log } = options;
+  const addresses = transports.some(needsDevice) ? native.rdmaAddresses() : [];
+  const devices = transports.some(needsDevice) ? rdmaDevices(settings, addresses, log) : [];
+  const fewer: Attempt[] = devices.length > 1 ? devices.map((device) => ({ transports, devices: [device] })) : [];
+  if (settings.transportAuto && devices.length > 0)
+    fewer.push({ transports: transports.filter((p) => !needsDevice(p)), devices: [] });
+  let next: Attempt | undefined = { transports, devices };
+  for (;;) {
+    const attempt: Attempt = next;
+    const listen = listenList(
+      settings,
+      attempt.transports,
+      listens.workers,
+      listens.sockets,
+      attempt.devices,
+      addresses,
+    );
+    try {
+      return await startsOf(options, listens.workers, listen);
+    } catch (error) {
+      // What has nothing to do with a device.
+      if (error instanceof FarkvError || (error as { code?: unknown }).code === 'ERR_CLOSED') throw error;
+      next = settings.strict ? undefined : fewer.shift();
+      if (next === undefined) throw error;
+      const failed = attempt.transports.filter(needsDevice).join();
+      log.warn(`${failed} on ${attempt.devices.join(', ')} cannot be offered: ${describeError(error)}`, {
+        event: 'transport-failed',
+        transport: failed,
+      });
+    }
+  }
+}
+
+function startsOf(options: OpenDataPlaneOptions, workers: number, listen: readonly Listening[]): Promise<Started> {
   const { values, others, log, settings } = options;
-  const begin = (): Promise<Started> => start(options, ...more);
+  const begin = (): Promise<Started> => start(options, workers, listen);
   return values === undefined ? begin() : startsWith(values, { id: settings.id, others, log }, begin);
 }
 
-async function start(
-  options: OpenDataPlaneOptions,
-  transports: readonly Provider[],
-  workers: number,
-  sockets: readonly string[],
-): Promise<Started> {
+async function start(options: OpenDataPlaneOptions, workers: number, listen: readonly Listening[]): Promise<Started> {
   const { settings, native, incarnation, values, log, fatal, failure } = options;
   const state = options.state();
   const { leaseMs, driftPpm, maxClients, clientQuota, polling, hugePages, memoryBytes, scrubMs, slowMs } = settings;
@@ -153,7 +179,7 @@ async function start(
       shards: count,
       maxClients: settings.tenants[i - 1]?.maxClients ?? 0,
     })),
-    listen: listenList(settings, transports, workers, sockets, native.rdmaAddresses, log),
+    listen,
     leaseMs,
     driftPpm,
     workers,

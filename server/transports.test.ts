@@ -1,14 +1,17 @@
 import test from 'ava';
 import { FarkvError } from '../core/errors.js';
+import type { RdmaAddress } from '../native/addon.js';
 import { loadSettings } from './config/load.js';
+import type { ServerSettings } from './config/settings.js';
 import { advertised } from './control/advertise.js';
 import { Log } from './log.js';
-import { availableTransports, fabricAddresses, listenList, rdmaListen } from './transports.js';
+import { availableTransports, fabricAddresses, listenList, rdmaDevices, rdmaListen } from './transports.js';
 
 const settings = (given: Record<string, string | boolean>, hasVerbs = false) =>
   loadSettings(given, { env: {}, dashes: true, hasVerbs });
 const lines: string[] = [];
 const log = new Log('warn', (_level, text) => lines.push(text));
+const listens = (s: ServerSettings, found: readonly RdmaAddress[]) => rdmaListen(s, rdmaDevices(s, found, log), found);
 
 test('auto offers what is there and says what is not; a named or strict transport must be there', (t) => {
   t.deepEqual(availableTransports(settings({}), ['shm', 'tcp'], log), ['shm', 'tcp']);
@@ -22,9 +25,9 @@ test('auto offers what is there and says what is not; a named or strict transpor
 
 test('each data-plane thread listens at its own address of every transport', (t) => {
   const s = settings({ 'fabric-listen': '127.0.0.1:7500,[::1]:0', insecure: true });
-  const rdma = () => [{ device: 'mlx5_0', networkInterface: 'eth0', address: '10.1.1.1', iwarp: false }];
+  const found = [{ device: 'mlx5_0', networkInterface: 'eth0', address: '10.1.1.1', iwarp: false }];
   t.deepEqual(
-    listenList(s, ['verbs'], 2, [], rdma).map((l) => l.address),
+    listenList(s, ['verbs'], 2, [], ['mlx5_0'], found).map((l) => l.address),
     ['10.1.1.1:7600', '10.1.1.1:7601'],
   );
   t.deepEqual(listenList(s, ['shm', 'tcp'], 2, ['/run/a', '/run/b']), [
@@ -54,9 +57,9 @@ test('tcp is encrypted when the control port is, but for --insecure-data, and it
   const plain = settings({ 'fabric-listen': '127.0.0.1:7500' });
   const tls = { ...plain, tls: { cert: 'c', key: 'k' } };
   const off = { ...tls, insecureData: true };
-  const rdma = () => [{ device: 'rxe0', networkInterface: 'eth0', address: '127.0.0.1', iwarp: false }];
+  const found = [{ device: 'rxe0', networkInterface: 'eth0', address: '127.0.0.1', iwarp: false }];
   const said = (s: typeof plain) =>
-    listenList({ ...s, insecure: true }, ['tcp', 'verbs'], 1, [], rdma).map((l) => l.address);
+    listenList({ ...s, insecure: true }, ['tcp', 'verbs'], 1, [], ['rxe0'], found).map((l) => l.address);
   t.deepEqual(said(plain), ['127.0.0.1:7500', '127.0.0.1:7600']);
   t.deepEqual(said(tls), ['tls:127.0.0.1:7500', '127.0.0.1:7600']);
   t.deepEqual(said(off), ['127.0.0.1:7500', '127.0.0.1:7600']);
@@ -96,7 +99,7 @@ test('verbs listens where RDMA devices are: the named ones, else those of --fabr
     { device: 'siw0', networkInterface: 'eth1', address: '10.8.0.1', iwarp: true },
   ];
   const at = (given: Record<string, string | boolean>) =>
-    rdmaListen(settings({ token: 'secret', transport: 'verbs', ...given }), found);
+    listens(settings({ token: 'secret', transport: 'verbs', ...given }), found);
   t.deepEqual(at({}), [{ host: '10.9.0.1', port: 8400, device: 0 }]);
   t.deepEqual(at({ 'fabric-listen': '10.8.0.1:7500,10.1.1.1:7500' }), [{ host: '10.8.0.1', port: 7500, device: 0 }]);
   t.deepEqual(at({ 'fabric-listen': '0.0.0.0:7500', 'rdma-device': 'siw0' }), [
@@ -113,11 +116,11 @@ test('verbs listens where RDMA devices are: the named ones, else those of --fabr
     { host: 'fd00:9::1', port: 7501, device: 1 },
   ]);
   t.throws(() => at({ 'rdma-device': 'mlx5_7' }), { code: 'ERR_CONFIG', message: /mlx5_7.*mlx5_0 \(10\.9\.0\.1\)/ });
-  t.throws(() => rdmaListen(settings({ token: 'secret', transport: 'verbs' }), []), {
+  t.throws(() => listens(settings({ token: 'secret', transport: 'verbs' }), []), {
     code: 'ERR_CONFIG',
     message: /no address/,
   });
-  t.throws(() => rdmaListen(settings({ transport: 'verbs' }), found), {
+  t.throws(() => listens(settings({ transport: 'verbs' }), found), {
     code: 'ERR_CONFIG',
     message: /without a token: give/,
   });
@@ -128,7 +131,7 @@ test('of several RDMA devices a missing one is left out, unless --strict; more t
     return { device: `mlx5_${i}`, networkInterface: `eth${i}`, address: `10.9.${i}.1`, iwarp: false };
   });
   const at = (given: Record<string, string | boolean>) =>
-    rdmaListen(settings({ token: 'secret', transport: 'verbs', ...given }), found, log);
+    listens(settings({ token: 'secret', transport: 'verbs', ...given }), found);
   t.deepEqual(
     at({ 'rdma-device': 'mlx5_7,mlx5_1' }).map((a) => [a.host, a.device]),
     [['10.9.1.1', 0]],
@@ -153,11 +156,11 @@ test('of several RDMA devices a missing one is left out, unless --strict; more t
 
 test('addresses say of which device they are, but for the first', (t) => {
   const s = settings({ token: 'secret', transport: 'verbs', 'rdma-device': 'rxe0,rxe1', 'fabric-listen': '0.0.0.0:0' });
-  const rdma = () => [
+  const found = [
     { device: 'rxe1', networkInterface: 'eth1', address: '10.7.0.1', iwarp: false },
     { device: 'rxe0', networkInterface: 'eth0', address: '10.9.0.1', iwarp: false },
   ];
-  const list = listenList(s, ['verbs'], 2, [], rdma);
+  const list = listenList(s, ['verbs'], 2, [], rdmaDevices(s, found), found);
   t.deepEqual(list, [
     { provider: 'verbs', address: '10.9.0.1:0', worker: 0 },
     { provider: 'verbs', address: '10.7.0.1:0', worker: 0, device: 1 },
@@ -170,7 +173,7 @@ test('addresses say of which device they are, but for the first', (t) => {
 test('verbs listens where certificates say who comes, and no token is', (t) => {
   const found = [{ device: 'mlx5_0', networkInterface: 'ib0', address: '10.9.0.1', iwarp: false }];
   const plain = settings({ transport: 'verbs' });
-  t.deepEqual(rdmaListen({ ...plain, access: { ...plain.access, cluster: 'c1' } }, found), [
+  t.deepEqual(listens({ ...plain, access: { ...plain.access, cluster: 'c1' } }, found), [
     { host: '10.9.0.1', port: 8400, device: 0 },
   ]);
 });

@@ -36,15 +36,16 @@ interface DeviceAddress extends HostPort {
 }
 
 /**
- * Where verbs listens: on the devices which were named, else on those which --fabric-listen leads to, else on the first.
- * Of a device's addresses at those in --fabric-listen, or, when it names none of them (loopback, a wildcard), at the
- * first; `found` is in the order of interfaces. A device that was named and is not there is left out, for a server that
- * has lost one of its devices shall start on the others.
+ * The devices that verbs listens on: those which were named, else those which --fabric-listen leads to, else the first;
+ * `found` is in the order of interfaces. A device that was named and is not there is left out, for a server that has lost
+ * one of its devices shall start on the others. Throws ERR_CONFIG when none is there, or with --strict any is not.
  */
-export function rdmaListen(settings: ServerSettings, found: readonly RdmaAddress[], log?: Log): DeviceAddress[] {
-  const { fabricListen, rdmaDevices, strict } = settings;
+export function rdmaDevices(settings: ServerSettings, found: readonly RdmaAddress[], log?: Log): string[] {
+  const { fabricListen, strict } = settings;
   const ledTo = fabricListen.flatMap(({ host }) => found.filter((a) => a.address === host));
-  const wanted = rdmaDevices ?? [...new Set((ledTo.length > 0 ? ledTo : found.slice(0, 1)).map((a) => a.device))];
+  const wanted = settings.rdmaDevices ?? [
+    ...new Set((ledTo.length > 0 ? ledTo : found.slice(0, 1)).map((a) => a.device)),
+  ];
   const isThere = (device: string): boolean => found.some((a) => a.device === device);
   const devices = wanted.filter(isThere);
   const missing = wanted.filter((device) => !isThere(device)).join(', ');
@@ -52,7 +53,7 @@ export function rdmaListen(settings: ServerSettings, found: readonly RdmaAddress
     const there = [...new Set(found.map((a) => `${a.device} (${a.address})`))].join(', ');
     throw new FarkvError(
       'ERR_CONFIG',
-      rdmaDevices === undefined
+      settings.rdmaDevices === undefined
         ? 'verbs: no address of this machine leads to an RDMA device'
         : `--rdma-device: no address leads to ${missing}; there is ${there === '' ? 'none' : there}`,
     );
@@ -68,6 +69,19 @@ export function rdmaListen(settings: ServerSettings, found: readonly RdmaAddress
       event: 'transport-missing',
       transport: 'verbs',
     });
+  return devices;
+}
+
+/**
+ * Where verbs listens on these devices: at those of a device's addresses that are in --fabric-listen, or, when it names
+ * none of them (loopback, a wildcard), at the first. Throws ERR_CONFIG where others could come without a token.
+ */
+export function rdmaListen(
+  settings: ServerSettings,
+  devices: readonly string[],
+  found: readonly RdmaAddress[],
+): DeviceAddress[] {
+  const { fabricListen } = settings;
   const chosen = devices.flatMap((name, device): DeviceAddress[] => {
     const own = found.filter((a) => a.device === name);
     const asked = own.flatMap((a) => fabricListen.filter((l) => l.host === a.address));
@@ -92,11 +106,11 @@ export function listenList(
   transports: readonly Provider[],
   workers: number,
   sockets: readonly string[],
-  rdma: () => readonly RdmaAddress[] = () => [],
-  log?: Log,
+  devices: readonly string[] = [],
+  found: readonly RdmaAddress[] = [],
 ): Listening[] {
   const list: Listening[] = [];
-  const onDevice = transports.some(needsDevice) ? rdmaListen(settings, rdma(), log) : [];
+  const onDevice = transports.some(needsDevice) ? rdmaListen(settings, devices, found) : [];
   const onMachine = settings.fabricListen.map((at): DeviceAddress => ({ ...at, device: 0 }));
   for (let worker = 0; worker < workers; worker++) {
     for (const provider of transports) {

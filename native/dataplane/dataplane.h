@@ -178,8 +178,8 @@ typedef struct dataplane_config {
     /* registered by all shards together, beside their first segments; 0: no bound but theirs */
     uint64_t memory_bytes;
     /* Limits with defaults, taken where 0 is given. */
-    uint64_t quarantine_ns;    /* table.h */
-    uint64_t quarantine_bytes; /* table.h */
+    uint64_t quarantine_ns, quarantine_bytes; /* table.h */
+    uint32_t regions_max; /* of one shard, over all places; default 8,192, of which the metadata takes no more */
     /* large values on their way at once, for each worker; default 256 MiB, at least one value's */
     uint64_t transfer_bytes;
     uint64_t dedup_bytes;      /* remembered changes, for each worker; default 64 MiB */

@@ -211,7 +211,7 @@ static void want_make(job *j) {
     want *asked = (want *)j;
     dataplane *d = asked->shard->w->d;
     asked->counted = fkv_files_lack(files_of(asked), asked->bytes);
-    if (!within_bound(d, asked->counted)) {
+    if (asked->beyond || !within_bound(d, asked->counted)) {
         want_answer(asked, NULL, FKV_TABLE_FULL);
     } else if (of_huge_pages(d, asked->bytes)) {
         count_taken(d, asked->counted);
@@ -224,11 +224,18 @@ static void want_make(job *j) {
     }
 }
 
+/* An entry of the metadata with more could not be read. */
+static bool beyond_regions(const shard *s) {
+    uint32_t segments = (uint32_t)table_segments(s->table, NULL, 0) + s->wanted + 1;
+    return segments * (uint32_t)s->w->polled_count > s->w->d->c.regions_max; /* mutation: dataplane/regions-unbounded */
+}
+
 void memory_want(void *ctx, table_segment_kind kind, size_t bytes) {
     shard *s = ctx;
     want *asked = s->wants;
     while (asked->busy) asked++; /* there are as many as the table can have asked for */
     *asked = (want){ .job.run = want_make, .shard = s, .busy = true, .kind = kind, .bytes = bytes };
+    asked->beyond = beyond_regions(s);
     s->wanted++;
     helper_post(&s->w->d->memory, &asked->job);
 }

@@ -44,6 +44,7 @@ typedef struct want {
     size_t bytes;
     uint64_t counted;   /* bytes of pages that are counted for it */
     fkv_status refused; /* why there is no segment */
+    bool beyond;        /* the shard may have no more */
     bool busy;
 } want;
 enum { WANTS = 4 };

@@ -83,6 +83,7 @@ static bool copy_config(dataplane *d, const dataplane_config *c) {
     d->c = *c;
     d->backlogs.most = max_u64(BACKLOGS_MIN, c->memory_bytes / BACKLOGS_SHARE);
     copy_tenants(d, c);
+    if (!d->c.regions_max) d->c.regions_max = 8192; /* REGIONS_MAX of core/metadata/check-state.ts */
     if (!d->c.quarantine_ns) d->c.quarantine_ns = TABLE_QUARANTINE_NS;
     if (!d->c.transfer_bytes) d->c.transfer_bytes = 256 << 20;
     if (!d->c.dedup_bytes) d->c.dedup_bytes = 64 << 20;

@@ -16,10 +16,11 @@
 #include "orphan.h"
 #include "pull.h"
 #include "role.h"
+#include "ways.h"
 #include "worker.h"
 
 static const uint64_t MS = 1000000;
-enum { AGAIN_MS = 10, ATTEMPT_MS = 3000, SILENT_LEASES = 4 };
+enum { AGAIN_MS = 10, SILENT_LEASES = 4 };
 enum { SOON = 20, REFUSED_MS = 100 }; /* so often it asks again within AGAIN_MS after STALE, then after REFUSED_MS */
 enum { ACKS_A_MESSAGE = (PEER_MESSAGE_MIN - sizeof(fkv_peer_list)) / sizeof(fkv_peer_ack) };
 
@@ -39,12 +40,9 @@ struct uplink {
     worker *w;
     uint64_t id; /* as a client of the owner's; random */
     uint32_t tenant;
-    uplink_address address[UPLINK_ADDRESSES];
-    uint32_t addresses, at;
-    uint32_t device, others; /* of ours, that the address is dialed over; so many were tried in vain for it */
+    ways ways;
     uplink_state state;
     bool over;
-    bool answered; /* somebody answered at one of its addresses, in this round of them */
     fab_conn *conn;
     uint64_t again_ns; /* RESTS: when it dials; else when it gives up */
     uint64_t asked_ns; /* the owner's clock, as it came last */
@@ -70,41 +68,27 @@ static void rest(uplink *u, uint64_t ms) {
     u->again_ns = u->w->now_ns + ms * MS;
 }
 
-static uint32_t place_of(const uplink *u) { return fab_place(u->address[u->at].provider, u->device); }
-
-/* As places_other of native/client/session: the address is dialed over another device from now on; false: all were. */
-static bool other_device(uplink *u) {
-    while (++u->others < FAB_DEVICES) {
-        u->device = (u->device + 1) % FAB_DEVICES;
-        if (u->w->cq[place_of(u)]) return true;
-    }
-    return false;
-}
-
 static void next_address(uplink *u) {
-    u->others = 0;
-    u->at = (u->at + 1) % u->addresses;
-    rest(u, u->at == 0 ? AGAIN_MS : 0);
-    if (u->at != 0) return;
-    if (!u->answered) orphans_all(&u->copies);
-    u->answered = false;
+    bool answered = true;
+    rest(u, ways_next(&u->ways, &answered) ? 0 : AGAIN_MS);
+    if (!answered) orphans_all(&u->copies);
 }
 
 static void dial(uplink *u) {
-    const uplink_address *a = &u->address[u->at];
+    ways *y = &u->ways;
     fkv_pass pass = access_replica_pass(u->w->access, u->id, u->tenant);
     fkv_hello hello = fkv_hello_make(&pass, u->challenge.number ? &u->challenge : NULL);
     fab_identity who = fkv_pass_identity(&pass);
-    fab_cq *cq = u->w->cq[place_of(u)];
-    if (!cq && other_device(u)) cq = u->w->cq[place_of(u)];
-    int e = cq ? fab_connect_as(cq, a->text, &who, &hello, sizeof hello, u, &u->conn) : -EOPNOTSUPP;
+    fab_cq *cq = u->w->cq[ways_place(y)];
+    if (!cq && ways_other_device(y, u->w)) cq = u->w->cq[ways_place(y)];
+    int e = cq ? fab_connect_as(cq, y->address[y->at].text, &who, &hello, sizeof hello, u, &u->conn) : -EOPNOTSUPP;
     if (e) {
         u->conn = NULL;
         next_address(u);
         return;
     }
     u->state = u->challenge.number ? ANSWERS : ASKS;
-    u->again_ns = u->w->now_ns + ATTEMPT_MS * MS;
+    u->again_ns = u->w->now_ns + ways_attempt_ms(y) * MS;
 }
 
 /* ---- over ---- */
@@ -153,10 +137,10 @@ static void free_uplink(uplink *u) {
 
 /* ---- who follows over it ---- */
 
-static uplink *find(const worker *w, uint32_t tenant, const char *address) {
+static uplink *find(const worker *w, uint32_t tenant, const uplink_address *at, uint32_t count) {
     for (const fkv_list *i = w->uplinks.next; i != &w->uplinks; i = i->next) {
         uplink *u = LIST_OF(i, uplink, of_worker);
-        if (u->tenant == tenant && strcmp(u->address[0].text, address) == 0) return u;
+        if (u->tenant == tenant && ways_same(&u->ways, at, count)) return u;
     }
     return NULL;
 }
@@ -167,8 +151,7 @@ static uplink *make(worker *w, uint32_t tenant, const uplink_address *at, uint32
     u->head.kind = CONNECTION_UPLINK;
     u->w = w;
     u->tenant = tenant;
-    u->addresses = count < UPLINK_ADDRESSES ? count : UPLINK_ADDRESSES;
-    memcpy(u->address, at, u->addresses * sizeof *at);
+    ways_init(&u->ways, at, count);
     fkv_random(&u->id, sizeof u->id);
     u->id |= 1; /* not 0 */
     list_init(&u->copies);
@@ -182,7 +165,7 @@ bool uplink_follow(backup *b, const uplink_address *at, uint32_t count) {
     worker *w = b->shard->w;
     uint32_t tenant = dataplane_tenant_of(w->d, b->shard->number);
     uplink_leave(b);
-    uplink *u = find(w, tenant, at[0].text);
+    uplink *u = find(w, tenant, at, count);
     if (!u && !(u = make(w, tenant, at, count))) return false;
     b->uplink = u;
     b->follow_ns = u->follow_ns = u->watch_ns = 0;
@@ -282,7 +265,7 @@ static void led(uplink *u, const fkv_peer_takeover *t) {
 static void announced(uplink *u, const fkv_peer_message *m) {
     backup *b = copy_of(u, m->announce.shard);
     if (!b || !b->led) return;
-    if (!u->puller) u->puller = puller_make(u->w, place_of(u));
+    if (!u->puller) u->puller = puller_make(u->w, ways_place(&u->ways));
     if (m->announce.epoch != b->place.epoch || !u->puller || pull_begin(u->puller, b, m) != BACKUP_TOOK) give_up(u);
 }
 
@@ -334,21 +317,20 @@ static void connected(uplink *u, const fab_wc *wc) {
     fkv_challenge c = { 0 };
     if (wc->status == FAB_SUCCESS) {
         u->state = UP;
-        u->others = 0;
+        ways_up(&u->ways);
         u->heard_ns = u->w->now_ns;
-        u->answered = true;
         u->asked_ns = 0;
         if (fab_max_message(u->conn) < PEER_MESSAGE_MIN) give_up(u);
         return;
     }
-    u->answered |= wc->status == FAB_REM_ACCESS_ERR;
+    u->ways.answered |= wc->status == FAB_REM_ACCESS_ERR;
     if (u->state == ASKS && wc->bytes >= sizeof c) memcpy(&c, wc->data, sizeof c);
     bool challenged = c.magic == FKV_CHALLENGE_MAGIC && c.number != 0;
     bool elsewhere = wc->status == FAB_OTHER_DEVICE_ERR || wc->status == FAB_FATAL_ERR;
     if (challenged) {
         rest(u, 0);
         u->challenge = c;
-    } else if (elsewhere && other_device(u)) {
+    } else if (elsewhere && ways_other_device(&u->ways, u->w)) {
         rest(u, 0);
     } else {
         next_address(u);
@@ -462,6 +444,7 @@ void uplinks_step(worker *w) {
         }
         if (u->over) {
             hang_up(u);
+            if (u->state == UP) ways_lost(&u->ways);
             if (u->state != RESTS) rest(u, AGAIN_MS);
         }
         if (u->state == RESTS && u->again_ns <= w->now_ns) dial(u);

@@ -2,6 +2,7 @@
  * From what the host has to what is wrong with it: each problem with the command that mends it. Pure.
  * An `error` means that `--transport verbs` cannot work; a `warning` that it would work worse than it could.
  */
+import { DEVICES_MAX } from '../../core/providers.js';
 import type { RdmaDevice } from '../../native/addon.js';
 import { REBUILD } from '../../native/package.js';
 import { formatSize } from '../config/units.js';
@@ -70,21 +71,33 @@ function ofDevice(d: Device): Problem[] {
   return problems;
 }
 
-function ofSystem(s: System, memoryBytes: number, anyDevice: boolean): Problem[] {
-  const problems: Problem[] = [];
-  for (const [module, loaded] of Object.entries(s.modules)) {
-    if (!loaded && anyDevice)
-      problems.push({ severity: 'error', text: `kernel module ${module} is not loaded`, mend: `modprobe ${module}` });
-  }
-  if (!s.mayLockAnything && s.memlockSoftBytes !== undefined && s.memlockSoftBytes < memoryBytes) {
-    problems.push({
-      severity: 'error',
-      text: `the limit of locked memory is ${formatSize(s.memlockSoftBytes)}; a server with --memory ${formatSize(memoryBytes)} registers as much with each device that it listens on`,
+/** A server locks its memory once for each device that it listens on, which is one unless others are named. */
+function ofLockedMemory(s: System, memoryBytes: number, devices: number): Problem[] {
+  const soft = s.memlockSoftBytes;
+  const most = memoryBytes * Math.min(Math.max(devices, 1), DEVICES_MAX);
+  if (s.mayLockAnything || soft === undefined || soft >= most) return [];
+  const server = `a server with --memory ${formatSize(memoryBytes)}`;
+  const locks =
+    soft < memoryBytes
+      ? `${server} registers as much`
+      : `${server} that listens on two devices registers as much twice`;
+  return [
+    {
+      severity: soft < memoryBytes ? 'error' : 'warning',
+      text: `the limit of locked memory is ${formatSize(soft)}; ${locks}`,
       mend:
-        s.memlockHardBytes === undefined || s.memlockHardBytes >= memoryBytes
+        s.memlockHardBytes === undefined || s.memlockHardBytes >= most
           ? 'ulimit -l unlimited'
           : 'LimitMEMLOCK=infinity in the systemd unit, or "* - memlock unlimited" in /etc/security/limits.conf and a new login',
-    });
+    },
+  ];
+}
+
+function ofSystem(s: System, memoryBytes: number, devices: number): Problem[] {
+  const problems = ofLockedMemory(s, memoryBytes, devices);
+  for (const [module, loaded] of Object.entries(s.modules)) {
+    if (!loaded && devices > 0)
+      problems.push({ severity: 'error', text: `kernel module ${module} is not loaded`, mend: `modprobe ${module}` });
   }
   if (!hasHugePages(s)) {
     const pages = Math.ceil(memoryBytes / (s.hugePages.sizeBytes || 2 ** 21));
@@ -189,6 +202,6 @@ export function diagnose(
   problems.push(
     ...perDevice.flat().map((p) => (someGood && p.severity === 'error' ? { ...p, severity: 'warning' as const } : p)),
   );
-  problems.push(...ofSystem(facts.system, facts.memoryBytes, facts.devices.length > 0));
+  problems.push(...ofSystem(facts.system, facts.memoryBytes, facts.devices.length));
   return { ...facts, problems, ok: problems.every((p) => p.severity !== 'error') };
 }

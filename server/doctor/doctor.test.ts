@@ -162,6 +162,20 @@ test('a small limit of locked memory matters only without CAP_IPC_LOCK', (t) => 
   t.true(examine({}).ok);
 });
 
+test('with two devices a limit of locked memory that is too small for both is a warning', (t) => {
+  const limit = 1.5 * 2 ** 30;
+  const change = {
+    'proc/self/status': 'CapEff:\t0000000000000000\n',
+    'proc/self/limits': `Limit Soft Hard Units\nMax locked memory         ${limit}              ${limit}              bytes\n`,
+  };
+  t.deepEqual(examine(change).problems, []);
+  const locked = examine({ ...change, 'sys/class/infiniband/rxe1/node_type': '1: CA\n' }).problems.find((p) =>
+    p.text.startsWith('the limit of locked memory'),
+  );
+  t.is(locked?.severity, 'warning');
+  t.regex(locked?.text ?? '', /is 1\.5 GiB.*on two devices registers as much twice/);
+});
+
 test('what would make RDMA slower is a warning with a command', (t) => {
   const r = examine({
     'sys/class/net/eth0/mtu': '1500\n',

@@ -23,7 +23,8 @@
 #include "internal.h"
 
 static const uint64_t MS = 1000000;
-enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, AGAIN_MS = 20, ATTEMPT_MS = 3000, LASTING_MS = 1000, ROUNDS = 3 };
+enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, AGAIN_MS = 20, LASTING_MS = 1000, ROUNDS = 3 };
+enum { ATTEMPT_MS = 3000, HASTE_MS = 300 }; /* what an attempt may take; and with another device to try instead */
 
 double session_random(session *s) { /* xorshift64*; only for jitter */
     s->random ^= s->random >> 12;
@@ -76,6 +77,16 @@ static void address_failed(session_owner *o, fkv_status why) {
     begin_anew(o);
 }
 
+/* The device of an address may be lost, and then nobody refuses the connection. Where the owner has another one, that is
+ * soon tried; a round later this one gets its whole time. */
+static uint64_t attempt_ms(const session_owner *o) {
+    for (uint32_t i = o->at + 1; i < o->addresses && o->in_vain == 0; i++) {
+        /* mutation: lookup/lost-device-dialed */
+        if (o->address[i].provider == o->address[o->at].provider) return HASTE_MS;
+    }
+    return ATTEMPT_MS;
+}
+
 /* Tries the addresses from o->at on; after the last it waits. */
 static void attempt(session_owner *o) {
     session *s = o->session;
@@ -99,7 +110,7 @@ static void attempt(session_owner *o) {
             o->peer.domain = q->domain;
             o->peer.place = place;
             o->peer.rail = o->address[o->at].rail;
-            timer_set(&s->timers, &o->timer, o->started_ns + ATTEMPT_MS * MS);
+            timer_set(&s->timers, &o->timer, o->started_ns + attempt_ms(o) * MS);
             return;
         }
         o->conn = NULL;

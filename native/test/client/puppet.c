@@ -89,7 +89,7 @@ static int do_connect(fab_cq *cq, const char *address, const fab_identity *who, 
                       void *user, fab_conn **out) {
     puppet *p = ((puppet_cq *)cq)->p;
     static fkv_welcome welcome;
-    (void)address, (void)who;
+    (void)who;
     CHECK_EQ(bytes, sizeof(fkv_hello));
     CHECK_EQ(((const fkv_hello *)priv)->magic, FKV_HELLO_MAGIC);
     CHECK(p->conn == NULL);
@@ -111,6 +111,8 @@ static int do_connect(fab_cq *cq, const char *address, const fab_identity *who, 
     c->up = !p->unreachable && !p->refuses;
     c->head.max_message = c->up ? 16 << 10 : 0;
     uint32_t answer_bytes = p->answer ? p->answer_bytes : sizeof welcome;
+    *out = &c->head;
+    if (p->mute && strcmp(address, p->mute) == 0) return 0;
     emit(p, (fab_wc){ .opcode = FAB_WC_CONNECT,
                       .conn = &c->head,
                       .data = p->answer ? p->answer : &welcome,
@@ -118,7 +120,6 @@ static int do_connect(fab_cq *cq, const char *address, const fab_identity *who, 
                       .status = c->up        ? FAB_SUCCESS
                                 : p->refuses ? FAB_REM_ACCESS_ERR
                                              : FAB_RETRY_EXC_ERR });
-    *out = &c->head;
     return 0;
 }
 static void free_unreleased(puppet *p) {

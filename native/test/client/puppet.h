@@ -32,6 +32,7 @@ typedef struct puppet_read {
 typedef struct puppet {
     /* the fabric */
     bool unreachable, refuses; /* connections fail; connections are rejected with `refusal` */
+    const char *mute;          /* a connection to this address is answered by nobody */
     fkv_status refusal;
     const void *answer; /* to fab_connect, in place of a welcome; NULL: a welcome */
     uint32_t answer_bytes;

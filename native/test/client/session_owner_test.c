@@ -115,6 +115,30 @@ TEST(an_owner_whose_addresses_change_keeps_the_connection_that_is_still_named) {
     down();
 }
 
+TEST(an_owner_with_two_devices_is_soon_tried_at_the_second_when_nobody_answers_at_the_first) {
+    p = puppet_new();
+    p->mute = "first";
+    guest_open(&c, p, NULL);
+    session_address a[2] = { { FAB_BROUGHT, "first", 0 }, { FAB_BROUGHT, "second", 1 } };
+    session_owner_config o = { .owner = 1, .incarnation = p->server_incarnation, .addresses = a, .count = 2 };
+    CHECK_EQ(session_set_owners(c.s, &o, 1), FKV_OK);
+    CHECK_EQ(lookup_set_route(c.l, &(lookup_route){ .shard = p->shard, .owner = 1 }), FKV_OK);
+    pass(400, NULL);
+    CHECK_EQ(c.connected, 1);
+    CHECK_EQ(session_peer_of(c.s, p->shard)->rail, fab_place(FAB_BROUGHT, 1));
+    puppet_break(p, FAB_RETRY_EXC_ERR);
+    pass(500, NULL);
+    CHECK_EQ(c.connected, 2);
+    p->unreachable = true; /* the second as well, so nobody is in a hurry any more */
+    uint64_t before = p->connects;
+    puppet_break(p, FAB_RETRY_EXC_ERR);
+    pass(1000, NULL);
+    CHECK_EQ(p->connects, before + 3); /* both, and the first again */
+    pass(2000, NULL);
+    CHECK_EQ(p->connects, before + 3);
+    down();
+}
+
 /* In every state that its connection can be in. What was asked of it waits for the next owner; it is freed once, which
  * the address sanitizer sees, and is not connected again, which we see. */
 TEST(an_owner_that_is_removed_while_operations_are_routed_to_it_is_gone_once) {
@@ -197,6 +221,7 @@ int main(int argc, char **argv) {
     RUN(another_protocol_version_and_garbage_are_refused);
     RUN(an_owner_with_another_incarnation_is_connected_anew);
     RUN(an_owner_whose_addresses_change_keeps_the_connection_that_is_still_named);
+    RUN(an_owner_with_two_devices_is_soon_tried_at_the_second_when_nobody_answers_at_the_first);
     RUN(an_owner_that_is_removed_while_operations_are_routed_to_it_is_gone_once);
     RUN(what_is_on_its_way_to_an_owner_that_is_removed_is_answered_by_it);
     return check_end(argc, argv);

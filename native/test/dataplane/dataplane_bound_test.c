@@ -57,6 +57,24 @@ static int fill(void) {
     }
 }
 
+TEST(a_shard_has_no_more_regions_than_the_metadata_takes) {
+    enum { REGIONS = 40 };
+    dataplane_layout *layout;
+    rig_call call;
+    rig_init(&r, provider, NULL);
+    r.config.regions_max = REGIONS;
+    rig_up(&r, RIG_SHARDS, 64 << 20);
+    raw_up(&c, &r, 1);
+    CHECK(fill() > 100);
+    rig_call_init(&call);
+    dataplane_get_layout(r.d, 0, rig_done, &call);
+    CHECK_EQ(rig_wait(&call), FKV_OK);
+    layout = call.result;
+    CHECK(layout->count > REGIONS / 2 && layout->count <= REGIONS);
+    free(layout);
+    down();
+}
+
 static table_stats of_shard(uint32_t shard) {
     dataplane_stats *stats = rig_stats(&r);
     table_stats found = { 0 };
@@ -97,6 +115,7 @@ TEST(tables_have_the_limit_that_was_set_last_whatever_they_were_opened_with) {
 
 static void tests(void) {
     RUN(all_shards_together_register_no_more_than_the_bound);
+    RUN(a_shard_has_no_more_regions_than_the_metadata_takes);
     RUN(tables_have_the_limit_that_was_set_last_whatever_they_were_opened_with);
 }
 

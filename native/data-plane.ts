@@ -132,6 +132,9 @@ export interface ShardLayout {
   readonly regions: readonly NativeRegion[];
 }
 
+/** Where an owner's data-plane thread listens; `device` as in Listening. */
+export type OwnerAddress = Omit<Listening, 'worker'>;
+
 /** Where a shard is copied from. */
 export interface CopyOptions {
   readonly shard: number;
@@ -144,7 +147,7 @@ export interface CopyOptions {
   /** The table here is a base (keepBase): values that it has in the owner's version are not READ. Default: it is empty. */
   readonly base?: boolean;
   /** Of the owner's data-plane thread that has the shard, in order of preference; at most 64. */
-  readonly addresses: readonly { readonly provider: Provider; readonly address: string }[];
+  readonly addresses: readonly OwnerAddress[];
 }
 
 /** What the metadata says of a shard's copies, seen by its owner. */
@@ -171,7 +174,7 @@ export interface CopyConfig {
 /** Where the data-plane thread listens that owns the shard of a copy, in order of preference; of more than 8 the first. */
 export interface OwnerOfCopy {
   readonly shard: number;
-  readonly addresses: readonly { readonly provider: Provider; readonly address: string }[];
+  readonly addresses: readonly OwnerAddress[];
 }
 
 /**

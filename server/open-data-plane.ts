@@ -20,7 +20,7 @@ import { removeSockets, socketPaths } from './runtime-directory.js';
 import { isTraced, reportSlow } from './slow-lines.js';
 import type { NodeStatus } from './status.js';
 import { reportTransports } from './transport-lines.js';
-import { fabricAddresses, listenList, rdmaDevices } from './transports.js';
+import { attempts, fabricAddresses, listenList } from './transports.js';
 import { startsWith } from './values-aside.js';
 import type { Others } from './values-elsewhere.js';
 import { logFailure, recover, type Values } from './values-log.js';
@@ -110,53 +110,33 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
   };
 }
 
-/** What one of several attempts to start listens over. */
-interface Attempt {
-  readonly transports: readonly Provider[];
-  /** RDMA devices, the preferred one first. */
-  readonly devices: readonly string[];
-}
 interface Listens {
   readonly workers: number;
   readonly sockets: readonly string[];
 }
 
-/**
- * An RDMA device that is there and does not work costs the others nothing: each is tried alone, and then, unless this
- * transport was asked for, none.
- */
-async function startsOver(options: OpenDataPlaneOptions, listens: Listens): Promise<Started> {
-  const { settings, transports, native, log } = options;
-  const addresses = transports.some(needsDevice) ? native.rdmaAddresses() : [];
-  const devices = transports.some(needsDevice) ? rdmaDevices(settings, addresses, log) : [];
-  const fewer: Attempt[] = devices.length > 1 ? devices.map((device) => ({ transports, devices: [device] })) : [];
-  if (settings.transportAuto && devices.length > 0)
-    fewer.push({ transports: transports.filter((p) => !needsDevice(p)), devices: [] });
-  let next: Attempt | undefined = { transports, devices };
-  for (;;) {
-    const attempt: Attempt = next;
-    const listen = listenList(
-      settings,
-      attempt.transports,
-      listens.workers,
-      listens.sockets,
-      attempt.devices,
-      addresses,
-    );
+/** An RDMA device that is there and does not work costs the others nothing. */
+async function startsOver(options: OpenDataPlaneOptions, { workers, sockets }: Listens): Promise<Started> {
+  const { settings, native, log } = options;
+  const addresses = options.transports.some(needsDevice) ? native.rdmaAddresses() : [];
+  let first: unknown;
+  for (const { transports, devices } of attempts(settings, options.transports, addresses, log)) {
+    const listen = listenList(settings, transports, workers, sockets, devices, addresses);
     try {
-      return await startsOf(options, listens.workers, listen);
+      return await startsOf(options, workers, listen);
     } catch (error) {
-      // What has nothing to do with a device.
-      if (error instanceof FarkvError || (error as { code?: unknown }).code === 'ERR_CLOSED') throw error;
-      next = settings.strict ? undefined : fewer.shift();
-      if (next === undefined) throw error;
-      const failed = attempt.transports.filter(needsDevice).join();
-      log.warn(`${failed} on ${attempt.devices.join(', ')} cannot be offered: ${describeError(error)}`, {
+      first ??= error;
+      const { message } = error as Error;
+      // The address is named at which it failed.
+      const failed = listen.filter((l) => needsDevice(l.provider)).find(({ address }) => message.includes(address));
+      if (error instanceof FarkvError || failed === undefined) throw error;
+      log.warn(`${failed.provider} on ${devices.join(', ')} cannot be offered: ${describeError(error)}`, {
         event: 'transport-failed',
-        transport: failed,
+        transport: failed.provider,
       });
     }
   }
+  throw first;
 }
 
 function startsOf(options: OpenDataPlaneOptions, workers: number, listen: readonly Listening[]): Promise<Started> {

@@ -5,7 +5,7 @@ import { loadSettings } from './config/load.js';
 import type { ServerSettings } from './config/settings.js';
 import { advertised } from './control/advertise.js';
 import { Log } from './log.js';
-import { availableTransports, fabricAddresses, listenList, rdmaDevices, rdmaListen } from './transports.js';
+import { attempts, availableTransports, fabricAddresses, listenList, rdmaDevices, rdmaListen } from './transports.js';
 
 const settings = (given: Record<string, string | boolean>, hasVerbs = false) =>
   loadSettings(given, { env: {}, dashes: true, hasVerbs });
@@ -152,6 +152,29 @@ test('of several RDMA devices a missing one is left out, unless --strict; more t
     code: 'ERR_CONFIG',
     message: /more than 2 RDMA devices/,
   });
+});
+
+test('where an RDMA device does not work, each is tried alone, and none where verbs was not asked for', (t) => {
+  const found = [0, 1].map((i) => {
+    return { device: `mlx5_${i}`, networkInterface: `eth${i}`, address: `10.9.${i}.1`, iwarp: false };
+  });
+  const tried = (given: Record<string, string | boolean>) => {
+    const s = settings({ token: 'secret', 'rdma-device': 'mlx5_1,mlx5_0', ...given }, true);
+    return attempts(s, ['shm', 'verbs', 'tcp'], found).map((a) => [a.devices.join(), a.transports.length]);
+  };
+  const named = [
+    ['mlx5_1,mlx5_0', 3],
+    ['mlx5_1', 3],
+    ['mlx5_0', 3],
+  ];
+  t.deepEqual(tried({}), [...named, ['', 2]]);
+  t.deepEqual(tried({ transport: 'shm,verbs,tcp' }), named);
+  t.deepEqual(tried({ strict: true }), [['mlx5_1,mlx5_0', 3]]);
+  t.deepEqual(tried({ 'rdma-device': 'mlx5_0' }), [
+    ['mlx5_0', 3],
+    ['', 2],
+  ]);
+  t.deepEqual(attempts(settings({}), ['tcp'], []), [{ transports: ['tcp'], devices: [] }]);
 });
 
 test('addresses say of which device they are, but for the first', (t) => {

@@ -72,6 +72,32 @@ export function rdmaDevices(settings: ServerSettings, found: readonly RdmaAddres
   return devices;
 }
 
+/** What a start listens over. */
+export interface Attempt {
+  readonly transports: readonly Provider[];
+  /** RDMA devices, the preferred one first. */
+  readonly devices: readonly string[];
+}
+
+/**
+ * What is tried, in order, where an RDMA device does not work: all, each device alone, and, unless verbs was asked for,
+ * none. With --strict all or nothing.
+ */
+export function attempts(
+  settings: ServerSettings,
+  transports: readonly Provider[],
+  found: readonly RdmaAddress[],
+  log?: Log,
+): Attempt[] {
+  if (!transports.some(needsDevice)) return [{ transports, devices: [] }];
+  const devices = rdmaDevices(settings, found, log);
+  const all = [{ transports, devices }];
+  if (settings.strict) return all;
+  const alone = devices.length > 1 ? devices.map((device) => ({ transports, devices: [device] })) : [];
+  const none = { transports: transports.filter((p) => !needsDevice(p)), devices: [] };
+  return [...all, ...alone, ...(settings.transportAuto ? [none] : [])];
+}
+
 /**
  * Where verbs listens on these devices: at those of a device's addresses that are in --fabric-listen, or, when it names
  * none of them (loopback, a wildcard), at the first. Throws ERR_CONFIG where others could come without a token.

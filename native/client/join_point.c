@@ -57,7 +57,8 @@ void join_point_follow(const join_point *p, const shard_copy_config *c, const sh
     *a = (answer){ .done = done, .ctx = ctx, .stats = copied };
     *copied = *stats;
     for (uint32_t i = 0; i < c->count; i++)
-        address[i] = (dataplane_owner_address){ .provider = c->addresses[i].provider, .text = c->addresses[i].text };
+        address[i] = (dataplane_owner_address){ c->addresses[i].provider, c->addresses[i].text,
+                                                c->addresses[i].device };
     dataplane_join at = p->at;
     at.sequence = p->sequence;
     dataplane_follow_copy(c->to, c->shard, &at, address, c->count, followed, a);

@@ -158,6 +158,7 @@ static void follow(dataplane *d, uint32_t shard, void (*run)(job *), const datap
         if (strlen(address[i].text) >= UPLINK_ADDRESS_MAX) continue;
         uplink_address *a = &k->address[k->addresses++];
         a->provider = address[i].provider;
+        a->device = address[i].device;
         strcpy(a->text, address[i].text);
     }
     post(d, c, PLACE_OPEN);

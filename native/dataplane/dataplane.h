@@ -166,8 +166,7 @@ typedef struct dataplane_config {
     uint32_t workers;       /* threads; 1 to DATAPLANE_WORKERS_MAX */
     uint32_t lease_ms, drift_ppm;
     uint32_t max_clients; /* connections in all workers together */
-    /* requests of one connection in the owner's hands, which its welcome tells; one more is answered BUSY, and a connection
-     * with twice as many is ended */
+    /* requests of one connection in the owner's hands: one more is answered BUSY, with twice as many it is ended */
     uint32_t client_quota;
     polling polling; /* of data-plane threads and of their transports' threads */
     dataplane_huge huge_pages;
@@ -337,6 +336,7 @@ typedef struct dataplane_sequence {
 typedef struct dataplane_owner_address {
     fab_provider provider;
     const char *text;
+    uint32_t device; /* of the owner's, by its own numbers */
 } dataplane_owner_address;
 /* Where a copy joined its owner's log. */
 typedef struct dataplane_join {

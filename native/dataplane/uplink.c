@@ -69,9 +69,9 @@ static void rest(uplink *u, uint64_t ms) {
 }
 
 static void next_address(uplink *u) {
-    bool answered = true;
-    rest(u, ways_next(&u->ways, &answered) ? 0 : AGAIN_MS);
-    if (!answered) orphans_all(&u->copies);
+    bool vain = false;
+    rest(u, ways_next(&u->ways, &vain) ? 0 : AGAIN_MS);
+    if (vain) orphans_all(&u->copies);
 }
 
 static void dial(uplink *u) {

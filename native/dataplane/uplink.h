@@ -11,6 +11,7 @@
 enum { UPLINK_ADDRESSES = 8, UPLINK_ADDRESS_MAX = 256 };
 typedef struct uplink_address {
     fab_provider provider;
+    uint32_t device; /* of the owner's, by its own numbers */
     char text[UPLINK_ADDRESS_MAX];
 } uplink_address;
 

@@ -15,7 +15,9 @@ void ways_init(ways *y, const uplink_address *at, uint32_t count) {
 bool ways_same(const ways *y, const uplink_address *at, uint32_t count) {
     if (y->addresses != most(count)) return false;
     for (uint32_t i = 0; i < y->addresses; i++)
-        if (y->address[i].provider != at[i].provider || strcmp(y->address[i].text, at[i].text) != 0) return false;
+        if (y->address[i].provider != at[i].provider || y->address[i].device != at[i].device ||
+            strcmp(y->address[i].text, at[i].text) != 0)
+            return false;
     return true;
 }
 
@@ -23,10 +25,14 @@ uint32_t ways_place(const ways *y) { return fab_place(y->address[y->at].provider
 
 static bool of_provider(const ways *y, uint32_t i) { return y->address[i].provider == y->address[y->at].provider; }
 
-/* As attempt_ms of native/client/session. An owner's addresses of one provider follow each other. */
-uint64_t ways_attempt_ms(const ways *y) {
-    bool another = y->at + 1 < y->addresses && of_provider(y, y->at + 1);
-    return another && !y->patient ? HASTE_MS : ATTEMPT_MS; /* mutation: dataplane/lost-device-dialed */
+/* As places_attempt_ms of native/client/session. */
+uint64_t ways_attempt_ms(ways *y) {
+    for (uint32_t i = y->at + 1; i < y->addresses && !y->patient; i++) {
+        if (!of_provider(y, i) || y->address[i].device == y->address[y->at].device) continue;
+        y->hurried = true; /* mutation: dataplane/hurried-round-in-vain */
+        return HASTE_MS;   /* mutation: dataplane/lost-device-dialed */
+    }
+    return ATTEMPT_MS;
 }
 
 bool ways_other_device(ways *y, const worker *w) {
@@ -37,19 +43,20 @@ bool ways_other_device(ways *y, const worker *w) {
     return false;
 }
 
-bool ways_next(ways *y, bool *answered) {
+bool ways_next(ways *y, bool *vain) {
     y->others = 0;
     y->at = (y->at + 1) % y->addresses;
     if (y->at != 0) return true;
-    *answered = y->answered;
-    y->patient = !y->answered;
-    y->answered = false;
+    *vain = !y->answered && !y->hurried;
+    y->answered = y->hurried = false;
+    y->patient = true;
     return false;
 }
 
 void ways_up(ways *y) {
     y->others = 0;
     y->answered = true;
+    y->hurried = y->patient = false;
 }
 
 /* The better devices first, again: it may be this one that is lost. */

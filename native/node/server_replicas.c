@@ -12,7 +12,7 @@ napi_value server_follow_owner(napi_env env, napi_callback_info info) {
         return NULL;
     dataplane_owner_address address[SERVER_COPY_ADDRESSES];
     for (uint32_t i = 0; i < in.count; i++)
-        address[i] = (dataplane_owner_address){ .provider = in.address[i].provider, .text = in.address[i].text };
+        address[i] = (dataplane_owner_address){ in.address[i].provider, in.address[i].text, in.address[i].device };
     call *c = server_begin(env, s, CALL_NOTHING, &promise);
     if (c) dataplane_follow_owner(s->d, shard, address, in.count, server_done, c);
     return promise;

@@ -21,8 +21,12 @@ export const mutations = rows('dataplane', {
     by('client_devices')('when_a_device_is_lost_its_clients_and_the_owner_go_on_over_the_other'),
   ],
   'lost-device-dialed': [
-    always(),
-    by('ways')('an_address_with_another_device_behind_it_is_soon_given_up_until_a_round_had_no_answer'),
+    drop(),
+    by('ways')('an_address_with_another_device_behind_it_is_soon_given_up_in_the_first_round'),
+  ],
+  'hurried-round-in-vain': [
+    drop(),
+    by('ways')('an_address_with_another_device_behind_it_is_soon_given_up_in_the_first_round'),
   ],
   'regions-unbounded': [never(), by('dataplane_bound')('a_shard_has_no_more_regions_than_the_metadata_takes')],
   'late-change': [never(), by('dataplane_retry')('a_change_that_is_ready_after_the_grant_leaves_no_trace')],

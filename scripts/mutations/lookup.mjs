@@ -29,7 +29,7 @@ export const mutations = rows('lookup', {
     by('client_devices')('when_a_device_is_lost_its_clients_and_the_owner_go_on_over_the_other'),
   ],
   'lost-device-dialed': [
-    never(),
+    drop(),
     by('session_owner')('an_owner_with_two_devices_is_soon_tried_at_the_second_when_nobody_answers_at_the_first'),
   ],
   'lease-after-copy': [never(), direct('nothing_is_answered_in_place_after_the_lease_has_run_out')],

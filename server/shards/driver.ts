@@ -4,7 +4,7 @@
  */
 import type { Command } from '../../core/metadata/commands.js';
 import { addressToUse } from '../../core/metadata/data-address.js';
-import type { Member, MetadataState, Shard } from '../../core/metadata/state.js';
+import { ofDevice, type Member, type MetadataState, type Shard } from '../../core/metadata/state.js';
 import { isSameHost, PROVIDERS } from '../../core/providers.js';
 import { FarkvError } from '../../core/errors.js';
 import { fromHex64, toHex64 } from '../../core/hex64.js';
@@ -467,9 +467,10 @@ export class ShardDriver {
           here.providers.includes(a.provider) &&
           (!isSameHost(a.provider) || a.host === here.host),
       )
-      .flatMap(({ provider, address: said }) => {
+      .flatMap((a) => {
+        const { provider, address: said } = a;
         const address = provider === 'tcp' ? addressToUse(said, here.secure) : said;
-        return address === undefined ? [] : [{ provider, address }];
+        return address === undefined ? [] : [{ provider, address, ...ofDevice(a) }];
       })
       .sort((a, b) => PROVIDERS.indexOf(a.provider) - PROVIDERS.indexOf(b.provider));
   }

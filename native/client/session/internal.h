@@ -47,7 +47,9 @@ typedef struct session_owner {
     bool was_up, blocked; /* blocked: -EAGAIN, until FAB_WC_SEND_READY */
     bool heard, silent;   /* silent.c */
     bool retry_now;       /* the drop was our own wish: no back-off */
-    uint32_t in_vain;     /* how often all its addresses were tried since it was last connected */
+    uint32_t in_vain; /* how often all its addresses were tried, each for its whole time, since it was last connected */
+    /* in this round some address was not tried for its whole time; all were tried since it was last connected */
+    bool hurried, patient;
     owner_state state;
     fkv_status reason; /* why the connection is being dropped */
     fab_conn *conn;    /* peer.conn, or one that is being made or dropped */
@@ -173,6 +175,8 @@ double session_random(session *s); /* 0 to 1 */
 void places_open(session *s, const session_owner_config *c);
 /* The address in use is tried over another device from now on; false: all that there are queues for were. */
 bool places_other(session_owner *o);
+/* How long an attempt at the address in use may take; it begins. */
+uint64_t places_attempt_ms(session_owner *o);
 
 /* request.c */
 fkv_status request_table(session *s);

@@ -24,7 +24,6 @@
 
 static const uint64_t MS = 1000000;
 enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, AGAIN_MS = 20, LASTING_MS = 1000, ROUNDS = 3 };
-enum { ATTEMPT_MS = 3000, HASTE_MS = 300 }; /* what an attempt may take; and with another device to try instead */
 
 double session_random(session *s) { /* xorshift64*; only for jitter */
     s->random ^= s->random >> 12;
@@ -77,16 +76,6 @@ static void address_failed(session_owner *o, fkv_status why) {
     begin_anew(o);
 }
 
-/* The device of an address may be lost, and then nobody refuses the connection. Where the owner has another one, that is
- * soon tried; a round later this one gets its whole time. */
-static uint64_t attempt_ms(const session_owner *o) {
-    for (uint32_t i = o->at + 1; i < o->addresses && o->in_vain == 0; i++) {
-        /* mutation: lookup/lost-device-dialed */
-        if (o->address[i].provider == o->address[o->at].provider) return HASTE_MS;
-    }
-    return ATTEMPT_MS;
-}
-
 /* Tries the addresses from o->at on; after the last it waits. */
 static void attempt(session_owner *o) {
     session *s = o->session;
@@ -110,14 +99,16 @@ static void attempt(session_owner *o) {
             o->peer.domain = q->domain;
             o->peer.place = place;
             o->peer.rail = o->address[o->at].rail;
-            timer_set(&s->timers, &o->timer, o->started_ns + attempt_ms(o) * MS);
+            timer_set(&s->timers, &o->timer, o->started_ns + places_attempt_ms(o) * MS);
             return;
         }
         o->conn = NULL;
         address_failed(o, fkv_status_of_errno(e));
     }
     o->at = 0;
-    o->in_vain++;
+    if (!o->hurried) o->in_vain++;
+    o->hurried = false;
+    o->patient = true;
     absent_look(s);
     back_off(o, o->reason == FKV_UNAUTHORIZED || o->reason == FKV_VERSION_UNSUPPORTED);
 }
@@ -220,6 +211,7 @@ static void connected(session_owner *o, const fab_wc *wc) {
     o->was_up = true;
     o->challenged = 0;
     o->in_vain = 0;
+    o->patient = o->hurried = false;
     o->up_ns = session_now(s);
     o->connected_to = w.server_incarnation;
     o->lease_ms_max = w.lease_ms;
@@ -426,6 +418,7 @@ static fkv_status update_owner(session_owner *o, const session_owner_config *c) 
     if ((!changed && !moved) || o->state == OWNER_DROPPING) return FKV_OK;
     o->failures = 0;
     o->in_vain = 0; /* not at these addresses, or not this incarnation */
+    o->patient = o->hurried = false;
     bool gone = (o->state == OWNER_UP || o->state == OWNER_CONNECTING) && o->at == o->addresses;
     if (gone || (o->state == OWNER_UP && changed && o->connected_to != o->incarnation)) {
         o->retry_now = true;

@@ -7,6 +7,8 @@
  */
 #include "internal.h"
 
+enum { ATTEMPT_MS = 3000, HASTE_MS = 300 };
+
 static void open_one(session *s, uint32_t place, fab_provider provider) {
     session_queue *q = &s->queue[place];
     fab_options o = { .provider = provider,
@@ -40,4 +42,17 @@ bool places_other(session_owner *o) {
     o->others++;
     o->address[o->at].device = (o->address[o->at].device + 1) % devices;
     return true;
+}
+
+/* The device of an address may be lost, and then nobody refuses the connection. So while the owner has another device
+ * to try, each soon makes way for the next, until all were tried: from then on they have their whole time, as the
+ * connection manager, which sends again what was lost only seconds later, may need it. */
+uint64_t places_attempt_ms(session_owner *o) {
+    for (uint32_t i = o->at + 1; i < o->addresses && !o->patient; i++) {
+        if (o->address[i].provider != o->address[o->at].provider || o->address[i].rail == o->address[o->at].rail)
+            continue;
+        o->hurried = true;
+        return HASTE_MS; /* mutation: lookup/lost-device-dialed */
+    }
+    return ATTEMPT_MS;
 }

@@ -89,7 +89,7 @@ int verbs_device_of(verbs_domain *d, struct ibv_context *device) {
             nudge(d); /* the CM thread watches it from now on */
         }
     } else if (d->device != device) {
-        fab_log(&d->head.options, FAB_LOG_ERROR,
+        fab_log(&d->head.options, FAB_LOG_INFO,
                 "verbs: this address leads to device %s, others to %s; one domain uses one device",
                 d->v->ibv_get_device_name(device->device), d->v->ibv_get_device_name(d->device->device));
         e = -EXDEV;

@@ -60,6 +60,57 @@ TEST(a_link_that_is_cut_is_made_again_and_nothing_is_lost) {
     down();
 }
 
+static void on_two_devices(int s, rig *r) {
+    (void)s;
+    r->config.listens = 2;
+    for (uint32_t i = 0; i < 2; i++) r->listen[i].device = i;
+    for (uint32_t i = 0; i < 2; i++) r->listen[i].worker = 0;
+}
+static void do_follow_both(worker *w, void *ctx) {
+    uplink_address at[2];
+    (void)ctx;
+    for (uint32_t i = 0; i < 2; i++) {
+        at[i] = (uplink_address){ .provider = copies_over, .device = i };
+        snprintf(at[i].text, sizeof at[i].text, "%s", dataplane_address(servers[OWNER].r.d, i));
+    }
+    CHECK(uplink_follow(here(w)->copy, at, 2));
+}
+static uint32_t linked_over; /* the owner's place; 0: there is no link */
+static void do_look_over(worker *w, void *ctx) {
+    (void)ctx;
+    linked_over = 0;
+    for (fkv_list *l = w->clients.next; l != &w->clients; l = l->next) {
+        client *x = LIST_OF(l, client, of_worker);
+        if (x->link) linked_over = x->place;
+    }
+}
+static void until_linked_over(uint32_t place) {
+    uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
+    for (linked_over = 0; linked_over != place; CHECK(fkv_now_ns() < until))
+        visit_server(OWNER, do_look_over, &(errand){ 0 });
+}
+
+/* An uplink that knew one address of the owner is not found again by who knows two. */
+TEST(a_link_goes_on_over_the_other_device_when_the_first_is_cut_and_comes_back_to_it) {
+    copies_configure = on_two_devices;
+    up();
+    visit_server(NEXT, do_follow_both, &(errand){ 0 });
+    until_linked_over(fab_place(copies_over, 0));
+    CHECK_EQ(raw_put(&c, "alpha", "one", 3), FKV_OK);
+    fab_domain *at[2];
+    for (int i = 0; i < 2; i++) at[i] = servers[i == 0 ? OWNER : NEXT].r.d->domain[fab_place(copies_over, 0)];
+    sim_cut_between(at[0], at[1], true);
+    CHECK_EQ(raw_put(&c, "alpha", "two", 3), FKV_OK);
+    until_linked_over(fab_place(copies_over, 1));
+    sim_cut_between(at[0], at[1], false);
+    visit_server(OWNER, do_cut, &(errand){ 0 });
+    until_linked_over(fab_place(copies_over, 0));
+    CHECK_EQ(raw_put(&c, "alpha", "three", 5), FKV_OK);
+    UNTIL(NEXT, seen.prepared == 3);
+    down();
+    copies_configure = NULL;
+}
+
 /* Beats keep the right of a shard that rests, and tell its backup what is committed. */
 TEST(a_shard_that_rests_goes_on_to_be_served_and_its_backup_commits) {
     copies_lease_ms = 1000;
@@ -227,6 +278,7 @@ static void tests(void) {
     RUN(clients_do_not_take_the_places_of_links);
     RUN(records_that_wait_for_memory_are_taken_in_order);
     RUN(only_servers_have_links_and_over_a_link_only_its_messages_count);
+    if (copies_over == FAB_SIM) RUN(a_link_goes_on_over_the_other_device_when_the_first_is_cut_and_comes_back_to_it);
     if (copies_over != FAB_TCP) return;
     if (fab_encryption_missing(FAB_TCP)) {
         printf("left out: encrypted links: %s\n", fab_encryption_missing(FAB_TCP));

@@ -122,7 +122,7 @@ static void begin(uint32_t s, uint32_t owner) {
     while (!imported) life_node_turn(n);
     char text[32];
     snprintf(text, sizeof text, "sim:server-%u", owner);
-    dataplane_owner_address a = { FAB_SIM, text };
+    dataplane_owner_address a = { FAB_SIM, text, 0 };
     dataplane_follow_copy(n->d, 0, &at, &a, 1, ignored, NULL);
     while (!copy_at(s)) life_node_turn(n);
     life.counts->joins++;

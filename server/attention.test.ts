@@ -1,5 +1,6 @@
 import test from 'ava';
-import { advice, attention, underWay } from './attention.js';
+import { advice } from './advice.js';
+import { attention, underWay } from './attention.js';
 import { statusDocument } from './cli/commands/status.js';
 import { commandNamed } from './cli/command-list.js';
 import { OPTION_NAMES } from './config/options.js';

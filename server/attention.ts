@@ -1,12 +1,11 @@
 /**
  * What of a cluster's status needs a person, and what that person can do. What mends itself is not in it: a copy that
  * joins, a shard that moves, a leader that is being elected while enough voters answer. What was chosen, and could be
- * safer, is advice.
+ * safer, is in advice.ts.
  */
 import { RAISE_DESCRIPTORS } from './descriptors.js';
 import { formatSize } from './config/units.js';
 import { isNearlyFull, memoryOf, type ClusterStatus, type MemberStatus, type ShardStatus } from './status.js';
-import { planRebalance } from '../core/metadata/plan.js';
 import { errnoText } from '../net/regular-file.js';
 
 export const list = (all: readonly (string | number)[]): string => all.join(', ');
@@ -83,55 +82,6 @@ export function underWay(status: ClusterStatus): string[] {
   ];
 }
 
-/**
- * What works and could be safer, with what to do, a line each. Nobody is needed now: these lines decide no exit code.
- * An empty list also while no server leads, since nobody can join then.
- */
-export function advice(status: ClusterStatus): string[] {
-  return [...ofVoters(status), ...ofSpread(status), ...ofRefused(status)];
-}
-
-function ofVoters({ leader, members }: ClusterStatus): string[] {
-  const ids = votersOf(members).map(({ id }) => id);
-  // A learner gets a vote as soon as it has the log, or --voters says that it gets none.
-  if (leader === undefined || ids.length !== 2 || members.some(({ role }) => role === 'learner')) return [];
-  return [
-    `the metadata group has two voters, and goes on only while both are there: if ${ids.join(' or ')} is lost, nothing is answered; add a third server (farkv server --join), with --witness if it is to keep no values`,
-  ];
-}
-
-/** As the command plans it, so that it is not named where it would do nothing; and only where all servers are there. */
-function ofSpread({ leader, members, shards, moves }: ClusterStatus): string[] {
-  const all = members.filter(({ witness }) => witness !== true);
-  const keepers = all.filter(({ draining }) => !draining);
-  const isCalm =
-    moves.length === 0 &&
-    all.every((m) => m.state === 'up' && !lacksLease(m) && m.node?.stopping !== true) &&
-    shards.every(({ state, owner }) => state === 'serving' && keepers.some(({ id }) => id === owner));
-  if (leader === undefined || !isCalm) return [];
-  const planned = planRebalance({ shards, moves }, keepers).length;
-  if (planned === 0) return [];
-  const owned = keepers.map(({ id }) => `${id} owns ${shards.filter(({ owner }) => owner === id).length}`);
-  return [
-    `shards are not spread by the memory of the servers: ${list(owned)}; farkv shard rebalance moves ${planned === 1 ? 'one' : planned}, and with --dry-run says which`,
-  ];
-}
-
-/** Where nothing that is full explains it. Whoever may write can cause it, so it needs nobody. */
-function ofRefused({ members, shards }: ClusterStatus): string[] {
-  const at = members.filter(({ node }) => node?.changesRefusedAgoMs !== undefined).map(({ id }) => id);
-  if (at.length === 0 || members.some((member) => isFull(member, shards))) return [];
-  const limit = Math.min(...shards.map(({ memoryLimitBytes = Infinity }) => memoryLimitBytes));
-  const has = Number.isFinite(limit) ? `has at most ${formatSize(limit)}, which is` : 'has at most';
-  return [
-    `${list(at)} refused changes in the last five minutes for want of room (ERR_TABLE_FULL), and nothing is nearly full now: what was full has room again, or values were too large for what their shards had free in one piece. A shard ${has} the --memory of all servers by the number of shards, and no more than that of its server. If the values are large: add a server (farkv server --join), start servers again with more --memory, or make a cluster with fewer --shards`,
-  ];
-}
-
-function isFull(member: MemberStatus, shards: readonly ShardStatus[]): boolean {
-  return isDiskFull(member.node) || ofMemory(member, shards).length + ofFull(member).length > 0;
-}
-
 const DAY_MS = 86_400_000;
 /** As the alert FarkvCertificateEnds (docs/dashboards/alerts.yml). */
 const CERTIFICATE_DAYS = 14;
@@ -151,7 +101,8 @@ function ofCertificate({ id, node }: MemberStatus, wallMs: number): string[] {
   ];
 }
 
-const votersOf = (members: readonly MemberStatus[]): MemberStatus[] => members.filter(({ role }) => role === 'voter');
+export const votersOf = (members: readonly MemberStatus[]): MemberStatus[] =>
+  members.filter(({ role }) => role === 'voter');
 const answering = (members: readonly MemberStatus[]): number => members.filter(({ state }) => state === 'up').length;
 
 /** So few voters answer that none can be elected. Before there is a cluster there are none. */
@@ -199,7 +150,7 @@ function ofMembers({ members, leader }: ClusterStatus): string[] {
 const askedAt = ({ control }: MemberStatus): string => `farkv status --connect ${control[0] ?? 'ADDRESS'}`;
 
 /** It has asked for one: before that its start goes on. A server that stops asks for none. */
-const lacksLease = ({ node }: MemberStatus): boolean => node?.leaseHeld === false && node.stopping !== true;
+export const lacksLease = ({ node }: MemberStatus): boolean => node?.leaseHeld === false && node.stopping !== true;
 
 function ofLeases({ leader, members, shards }: ClusterStatus): string[] {
   const without = members.filter(lacksLease);
@@ -225,7 +176,7 @@ function ofLeases({ leader, members, shards }: ClusterStatus): string[] {
 }
 
 /** All tables of a server share its --memory, and each has a limit of its own (tableMemory). */
-function ofMemory({ id, memoryBytes, node }: MemberStatus, shards: readonly ShardStatus[]): string[] {
+export function ofMemory({ id, memoryBytes, node }: MemberStatus, shards: readonly ShardStatus[]): string[] {
   const { usedBytes: used } = memoryOf(node);
   if (isNearlyFull(used, memoryBytes))
     return [
@@ -340,7 +291,7 @@ function ofFailed({ shard, owner, copies }: ShardStatus, members: readonly Membe
 }
 
 /** Where the disk is full, that comes first: its copies take changes again with the disk, or are made anew. */
-function ofFull({ id, node }: MemberStatus): string[] {
+export function ofFull({ id, node }: MemberStatus): string[] {
   const shards = node?.fullCopies ?? [];
   if (shards.length === 0 || isDiskFull(node)) return [];
   const which =
@@ -360,6 +311,6 @@ function fullLogs(node: MemberStatus['node']): number {
   return (node?.dataPlane?.workers ?? []).filter(({ log }) => log?.diskFull === true).length;
 }
 
-function isDiskFull(node: MemberStatus['node']): boolean {
+export function isDiskFull(node: MemberStatus['node']): boolean {
   return fullLogs(node) > 0;
 }

@@ -3,7 +3,8 @@
  * between two looks. Plain values, without anything that a monitor may not see.
  */
 import { CHANGES, type DataPlaneStats, type Latency, type ReportedGets } from '../../native/data-plane-stats.js';
-import { advice, attention, underWay } from '../attention.js';
+import { advice } from '../advice.js';
+import { attention, underWay } from '../attention.js';
 import { errorLines, moveLines } from '../move-lines.js';
 import { memoryOf, type ClusterStatus, type MemberStatus, type ShardStatus } from '../status.js';
 import { inSyncAndThere } from '../status-copies.js';

@@ -1,7 +1,8 @@
 /** How much memory one shard may have, with real processes: what all servers have, by the number of shards. */
 import test, { type ExecutionContext } from 'ava';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
-import { advice, attention } from '../../server/attention.js';
+import { advice } from '../../server/advice.js';
+import { attention } from '../../server/attention.js';
 import { Cluster, farkv } from '../support/cluster.js';
 import { statusOf, statusWhen } from '../support/status.js';
 

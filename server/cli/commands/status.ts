@@ -2,7 +2,8 @@
 import type { Argv } from 'yargs';
 import { formatSize } from '../../config/units.js';
 import { memoryOf, pageParts, type ClusterStatus, type MemberStatus, type PageParts } from '../../status.js';
-import { advice, attention, underWay } from '../../attention.js';
+import { advice } from '../../advice.js';
+import { attention, underWay } from '../../attention.js';
 import { whyNotStopped } from '../../safe-to-stop.js';
 import { copiesText, levelText } from '../../status-copies.js';
 import type { CliCommand } from '../command.js';

@@ -1,0 +1,54 @@
+/** What of a cluster's status works and could be safer. What needs a person is in attention.ts. */
+import { planRebalance } from '../core/metadata/plan.js';
+import { isDiskFull, lacksLease, list, ofFull, ofMemory, votersOf } from './attention.js';
+import { formatSize } from './config/units.js';
+import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';
+
+/**
+ * What works and could be safer, with what to do, a line each. Nobody is needed now: these lines decide no exit code.
+ * An empty list also while no server leads, since nobody can join then.
+ */
+export function advice(status: ClusterStatus): string[] {
+  return [...ofVoters(status), ...ofSpread(status), ...ofRefused(status)];
+}
+
+function ofVoters({ leader, members }: ClusterStatus): string[] {
+  const ids = votersOf(members).map(({ id }) => id);
+  // A learner gets a vote as soon as it has the log, or --voters says that it gets none.
+  if (leader === undefined || ids.length !== 2 || members.some(({ role }) => role === 'learner')) return [];
+  return [
+    `the metadata group has two voters, and goes on only while both are there: if ${ids.join(' or ')} is lost, nothing is answered; add a third server (farkv server --join), with --witness if it is to keep no values`,
+  ];
+}
+
+/** As the command plans it, so that it is not named where it would do nothing; and only where all servers are there. */
+function ofSpread({ leader, members, shards, moves }: ClusterStatus): string[] {
+  const all = members.filter(({ witness }) => witness !== true);
+  const keepers = all.filter(({ draining }) => !draining);
+  const isCalm =
+    moves.length === 0 &&
+    all.every((m) => m.state === 'up' && !lacksLease(m) && m.node?.stopping !== true) &&
+    shards.every(({ state, owner }) => state === 'serving' && keepers.some(({ id }) => id === owner));
+  if (leader === undefined || !isCalm) return [];
+  const planned = planRebalance({ shards, moves }, keepers).length;
+  if (planned === 0) return [];
+  const owned = keepers.map(({ id }) => `${id} owns ${shards.filter(({ owner }) => owner === id).length}`);
+  return [
+    `shards are not spread by the memory of the servers: ${list(owned)}; farkv shard rebalance moves ${planned === 1 ? 'one' : planned}, and with --dry-run says which`,
+  ];
+}
+
+/** Where nothing that is full explains it. Whoever may write can cause it, so it needs nobody. */
+function ofRefused({ members, shards }: ClusterStatus): string[] {
+  const at = members.filter(({ node }) => node?.changesRefusedAgoMs !== undefined).map(({ id }) => id);
+  if (at.length === 0 || members.some((member) => isFull(member, shards))) return [];
+  const limit = Math.min(...shards.map(({ memoryLimitBytes = Infinity }) => memoryLimitBytes));
+  const has = Number.isFinite(limit) ? `has at most ${formatSize(limit)}, which is` : 'has at most';
+  return [
+    `${list(at)} refused changes in the last five minutes for want of room (ERR_TABLE_FULL), and nothing is nearly full now: what was full has room again, or values were too large for what their shards had free in one piece. A shard ${has} the --memory of all servers by the number of shards, and no more than that of its server. If the values are large: add a server (farkv server --join), start servers again with more --memory, or make a cluster with fewer --shards`,
+  ];
+}
+
+function isFull(member: MemberStatus, shards: readonly ShardStatus[]): boolean {
+  return isDiskFull(member.node) || ofMemory(member, shards).length + ofFull(member).length > 0;
+}

@@ -2,6 +2,7 @@
 import { planRebalance } from '../core/metadata/plan.js';
 import { isDiskFull, lacksLease, list, ofFull, ofMemory, votersOf } from './attention.js';
 import { formatSize } from './config/units.js';
+import { lackOfRoom } from './move-lines.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';
 
 /**
@@ -30,7 +31,8 @@ function ofSpread({ leader, members, shards, moves }: ClusterStatus): string[] {
     all.every((m) => m.state === 'up' && !lacksLease(m) && m.node?.stopping !== true) &&
     shards.every(({ state, owner }) => state === 'serving' && keepers.some(({ id }) => id === owner));
   if (leader === undefined || !isCalm) return [];
-  const planned = planRebalance({ shards, moves }, keepers).length;
+  const lack = lackOfRoom({ members, shards });
+  const planned = planRebalance({ shards, moves }, keepers).filter((move) => lack(move) === undefined).length;
   if (planned === 0) return [];
   const owned = keepers.map(({ id }) => `${id} owns ${shards.filter(({ owner }) => owner === id).length}`);
   return [

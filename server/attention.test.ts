@@ -339,6 +339,9 @@ test('owners that a rebalance would spread are told with it, and only where it w
   for (const gone of [{ state: 'unreachable' }, { state: 'absent' }, { node: { stopping: true } }] as const)
     t.deepEqual(of([0, 9, 3], {}, member('s1', { memoryBytes: 2 ** 30, ...gone })), [], 'it is to come back first');
   t.deepEqual(of([1, 8, 3], {}, member('s1', { memoryBytes: 2 ** 30, draining: true })), [], 'it gives its shard away');
+  // The fifth goes to s3, which has room.
+  const full = { dataPlane: { workers: [], shards: [{ shard: 99, usedBytes: 0.95 * 2 ** 30 }] } } as object;
+  t.regex(of([0, 9, 3], {}, member('s1', { memoryBytes: 2 ** 30, node: full }))[0] ?? '', /rebalance moves one,/);
 });
 
 /** With every line that can be made: what begins it, and whose status it is of. */

@@ -1,7 +1,8 @@
 /** What operators are told of shards on their way, of what is in the way, and of owners that were replaced. */
 import type { Failover } from '../core/metadata/failovers.js';
 import type { MoveError } from './shards/move-errors.js';
-import type { ClusterStatus } from './status.js';
+import { formatSize } from './config/units.js';
+import { isNearlyFull, memoryOf, type ClusterStatus } from './status.js';
 
 /** The same for as long as it is the same error. */
 export function errorLine({ shard, from, to, attempts, reason, calledOff }: MoveError): string {
@@ -20,6 +21,7 @@ export function errorLines(status: ClusterStatus, from?: string): string[] {
 }
 
 interface Waiting {
+  /** Also the place in the status, as the metadata has them. */
   readonly shard: number;
   readonly owner: string | undefined;
   readonly to: string;
@@ -29,7 +31,6 @@ interface Waiting {
 export function roomLines({ moves, shards }: ClusterStatus, of: (move: Waiting) => boolean): string[] {
   return moves.flatMap(({ shard, to, handover }) => {
     if (handover !== true) return [];
-    // As the metadata has them: by their numbers.
     const s = shards[shard];
     const places = [...(s?.copies?.copies ?? []), ...(s?.copies?.notCopied ?? [])];
     const isFull = places.some(({ member, full }) => member === to && full === true);
@@ -39,6 +40,35 @@ export function roomLines({ moves, shards }: ClusterStatus, of: (move: Waiting) 
         ]
       : [];
   });
+}
+
+/**
+ * Why a shard is not spread to a server: its values would leave that server nearly full. Undefined where they would not,
+ * and where a copy of it is there already, which takes no more than it has.
+ */
+export function lackOfRoom({
+  members,
+  shards,
+}: Pick<ClusterStatus, 'members' | 'shards'>): (move: Pick<Waiting, 'shard' | 'to'>) => string | undefined {
+  // Thousands of moves may be asked for.
+  const servers = new Map(
+    members.map(({ id, memoryBytes, node }) => [
+      id,
+      {
+        memoryBytes,
+        usedBytes: memoryOf(node).usedBytes,
+        has: new Set(node?.dataPlane?.shards.map((table) => table.shard)),
+      },
+    ]),
+  );
+  return ({ shard, to }) => {
+    const server = servers.get(to);
+    const needs = shards[shard]?.memory?.live ?? 0;
+    if (server === undefined || server.has.has(shard)) return undefined;
+    const { usedBytes, memoryBytes } = server;
+    if (!isNearlyFull(usedBytes + needs, memoryBytes)) return undefined;
+    return `shard ${shard} is not moved to ${to}, which would be nearly full: its values take ${formatSize(needs)}, and ${to} uses ${formatSize(usedBytes)} of its --memory of ${formatSize(memoryBytes)}; add a server (farkv server --join), or start ${to} again with more --memory`;
+  };
 }
 
 const PHASES = { last: 'copying the last changes', copied: 'copied', released: 'about to be served there' } as const;

@@ -179,23 +179,34 @@ export function inSyncAndThere({ inSync: all, copies }: CopiesStatus): number {
   );
 }
 
+export interface Place {
+  readonly member: string;
+  /** What keeps it from being a copy that counts: joining, late too often, full, away, not copied. Empty: nothing. */
+  readonly lacks: string;
+}
+
+/** Where the copies of a shard are, and where none could be made. */
+export function placesOf({ copies, notCopied = [] }: CopiesStatus): Place[] {
+  const there = copies.map(({ member, state, heldBack, full, away }) => {
+    const lacks =
+      full === true ? 'full' : state === 'in-sync' ? undefined : heldBack === true ? 'late too often' : state;
+    return { member, lacks: [...(lacks === undefined ? [] : [lacks]), ...(away === true ? ['away'] : [])].join(', ') };
+  });
+  const failed = notCopied
+    .filter(({ member }) => copies.every((copy) => copy.member !== member))
+    .map(({ member, full }) => ({ member, lacks: full === true ? 'full' : 'not copied' }));
+  return [...there, ...failed];
+}
+
 /**
  * `2/2 s1 s3`, `1/2 s1 s3 (away)`, `1/2 s1 s3 (not copied) DEGRADED`: copies in sync that are there, of those that there
  * are to be; where they are, and what is wrong.
  */
 export function copiesText(status: CopiesStatus | undefined): string {
   if (status === undefined) return '-';
-  const { copies, notCopied = [], lag, trouble } = status;
-  const places = copies.map(({ member, state, heldBack, full, away }) => {
-    const lacks =
-      full === true ? 'full' : state === 'in-sync' ? undefined : heldBack === true ? 'late too often' : state;
-    const about = [...(lacks === undefined ? [] : [lacks]), ...(away === true ? ['away'] : [])];
-    return about.length === 0 ? member : `${member} (${about.join(', ')})`;
-  });
-  const failed = notCopied
-    .filter(({ member }) => copies.every((copy) => copy.member !== member))
-    .map(({ member, full }) => `${member} (${full === true ? 'full' : 'not copied'})`);
+  const { lag, trouble } = status;
+  const places = placesOf(status).map(({ member, lacks }) => (lacks === '' ? member : `${member} (${lacks})`));
   const behind = lag === undefined || lag === 0 ? [] : [`lag ${lag}`];
   const said = trouble === undefined ? [] : [trouble.toUpperCase()];
-  return [`${inSyncAndThere(status)}/${status.wanted}`, ...places, ...failed, ...behind, ...said].join(' ');
+  return [`${inSyncAndThere(status)}/${status.wanted}`, ...places, ...behind, ...said].join(' ');
 }

@@ -13,6 +13,10 @@ class Stage implements Cluster {
   readonly moved: string[] = [];
   /** Moves to these servers are called off. */
   readonly refuses = new Set<string>();
+  /** These servers use so much of their memory of 100 bytes, and each shard has 10. */
+  readonly used = new Map<string, number>();
+  /** Copies at these servers turn out not to fit. */
+  readonly lacks = new Set<string>();
   /** What else happens, once each, before the status is told. */
   readonly meanwhile: (() => void)[] = [];
   #incarnation = 1000;
@@ -43,11 +47,18 @@ class Stage implements Cluster {
     if (++this.#looks > 5000) throw new Error('it looks without end');
     this.meanwhile.shift()?.();
     this.goOn();
-    const { shards, moves } = this.log.state;
+    const { shards, moves, members } = this.log.state;
     return Promise.resolve({
-      moves,
+      moves: moves.map((move) => ({ ...move, handover: this.lacks.has(move.to) })),
       moveErrors: [],
-      shards: shards.map(({ shard, owner, epoch }) => ({ shard, owner, epoch, state: 'serving' })),
+      members: [...members.keys()].map((id) => ({
+        ...{ id, memoryBytes: 100 },
+        node: { dataPlane: { shards: [{ shard: 9999, usedBytes: this.used.get(id) ?? 0 }] } },
+      })),
+      shards: shards.map(({ shard, owner, epoch }) => ({
+        ...{ shard, owner, epoch, state: 'serving', memory: { live: 10 } },
+        copies: { copies: [...this.lacks].map((member) => ({ member, full: true })) },
+      })),
     } as unknown as ClusterStatus);
   }
 
@@ -62,7 +73,7 @@ class Stage implements Cluster {
   /** The first move under way ends. */
   goOn(): void {
     const [move] = this.log.state.moves;
-    if (move === undefined) return;
+    if (move === undefined || this.lacks.has(move.to)) return;
     const { owner = '', epoch } = this.log.shard(move.shard);
     if (this.refuses.has(move.to)) {
       this.#do({ t: 'shard-move', shard: move.shard, epoch, to: owner });
@@ -136,11 +147,41 @@ test('a move that was called off is not tried twice, the others are made, and wh
   t.deepEqual(stage.counts, [4, 2, 0]);
 });
 
+test('nothing is moved to a server that would be nearly full, and where it turns out to be, the move is called off', async (t) => {
+  const full = await onOne(new Stage(6, ['s1', 's2', 's3']));
+  full.used.set('s3', 81);
+  const { plan, status } = await lookAt(full);
+  const text = planText(plan, status);
+  t.regex(text, /^shard \d is not moved to s3, which would be nearly full: its values take 10 B, and s3 uses 81 B of/m);
+  t.is(text.match(/^ *\d +s1 +s2$/gm)?.length, 2);
+  t.notRegex(text, /^ *\d +s1 +s3$/m);
+  const error = await t.throwsAsync(spread(full, { plan, status }, 1000), { instanceOf: FarkvError, code: 'ERR_BUSY' });
+  t.regex(
+    error.message,
+    /not balanced: shard \d is not moved to s3, .*; add a server \(farkv server --join\), or start s3/,
+  );
+  t.deepEqual(full.counts, [4, 2, 0]);
+
+  full.used.set('s3', 80);
+  t.is(await rebalance(full), 2, 'of 100 bytes 90 are not nearly all');
+
+  const wrong = await onOne(new Stage(6, ['s1', 's2', 's3']));
+  wrong.lacks.add('s3');
+  const late = await t.throwsAsync(rebalance(wrong), { instanceOf: FarkvError, code: 'ERR_BUSY' });
+  t.regex(
+    late.message,
+    /not balanced: the move is called off: shard \d \(s1 -> s3\): s3 lacks memory for a copy of it/,
+  );
+  t.deepEqual(wrong.counts, [4, 2, 0]);
+  t.deepEqual(wrong.log.state.moves, []);
+});
+
 test('a shard that somebody else has moved back meanwhile is planned anew', async (t) => {
   const stage = await onOne(new Stage(2, ['s1', 's2']));
   const first = await lookAt(stage);
   const { shard } = first.plan[0]!;
-  stage.meanwhile.push(() => {
+  const lookForRoom = (): void => undefined;
+  stage.meanwhile.push(lookForRoom, () => {
     stage.goOn();
     stage.begin(shard, 's1');
   });

@@ -8,7 +8,7 @@ import type { PlannedMove } from '../../core/metadata/plan.js';
 import type { MoveError } from '../shards/move-errors.js';
 import type { ClusterStatus } from '../status.js';
 import type { ClusterConnection } from './cluster.js';
-import { moveLines, errorLine, errorLines, roomLines } from '../move-lines.js';
+import { errorLine, errorLines, lackOfRoom, moveLines, roomLines } from '../move-lines.js';
 import { table } from './table.js';
 
 export type Cluster = Pick<ClusterConnection, 'call' | 'status' | 'until'>;
@@ -30,10 +30,13 @@ const onItsWay = ({ moves }: ClusterStatus, shard: number, to: string): boolean 
   moves.some((m) => m.shard === shard && m.to === to);
 const isBusy = (error: unknown): error is FarkvError => error instanceof FarkvError && error.code === 'ERR_BUSY';
 
-/** ERR_BUSY when the move was called off. A move of the shard to the same server that is under way is joined. */
+/**
+ * ERR_BUSY when the move was called off. A move of the shard to the same server that is under way is joined.
+ * `needsRoom`: it is called off here where that server turns out to lack memory for a copy.
+ */
 export async function moveOne(
   cluster: Cluster,
-  { shard, to }: Pick<PlannedMove, 'shard' | 'to'>,
+  { shard, to, needsRoom }: Pick<PlannedMove, 'shard' | 'to'> & { readonly needsRoom?: boolean },
   waitMs: number,
 ): Promise<void> {
   try {
@@ -44,16 +47,24 @@ export async function moveOne(
   }
   const moveErrors = ({ moveErrors }: ClusterStatus): readonly MoveError[] =>
     moveErrors.filter((one) => one.shard === shard && one.to === to);
+  const lacking = (status: ClusterStatus): string[] => roomLines(status, (one) => one.shard === shard && one.to === to);
   const inTheWay = (status: ClusterStatus): string[] => [
     ...moveErrors(status)
       .filter((one) => !one.calledOff)
       .map(errorLine),
-    ...roomLines(status, (one) => one.shard === shard && one.to === to),
+    ...lacking(status),
   ];
   const over = (now: ClusterStatus): boolean =>
-    serves(now, shard, to) || (!onItsWay(now, shard, to) && ownerOf(now, shard) !== to);
-  const owner = ownerOf(await cluster.until(over, waitMs, `the move of shard ${shard} to ${to}`, inTheWay), shard);
+    serves(now, shard, to) ||
+    (!onItsWay(now, shard, to) && ownerOf(now, shard) !== to) ||
+    (needsRoom === true && lacking(now).length > 0);
+  const now = await cluster.until(over, waitMs, `the move of shard ${shard} to ${to}`, inTheWay);
+  const owner = ownerOf(now, shard);
   if (owner === to) return;
+  if (owner !== undefined && onItsWay(now, shard, to)) {
+    await cluster.call('shard-move', { shard, to: owner });
+    throw new FarkvError('ERR_BUSY', `the move is called off: ${lacking(now).join('; ')}`);
+  }
   // What was in the way may have been asked for before the move was seen to be called off.
   const why = moveErrors(await cluster.status()).find((one) => one.calledOff);
   throw new FarkvError(
@@ -68,17 +79,20 @@ export async function lookAt(cluster: Cluster): Promise<Look> {
 }
 
 export function planText(plan: readonly PlannedMove[], status: ClusterStatus): string {
-  const under = moveLines(status)
+  const lack = lackOfRoom(status);
+  const fitting = plan.filter((move) => lack(move) === undefined);
+  const under = [...moveLines(status), ...plan.map(lack).filter((line) => line !== undefined)]
     .map((line) => `${line}\n`)
     .join('');
-  if (plan.length > 0)
+  if (fitting.length > 0)
     return (
       under +
       table(
         [{ title: 'SHARD', right: true }, { title: 'FROM' }, { title: 'TO' }],
-        plan.map((m) => [String(m.shard), m.from, m.to]),
+        fitting.map((m) => [String(m.shard), m.from, m.to]),
       )
     );
+  if (plan.length > 0) return under;
   return under === ''
     ? 'the shards are balanced: nothing to move\n'
     : `${under}the shards will be balanced when these moves are done\n`;
@@ -87,7 +101,7 @@ export function planText(plan: readonly PlannedMove[], status: ClusterStatus): s
 /**
  * Makes the planned moves, waits for all others that are under way, and looks again, until nothing is left to do.
  * Returns how many shards were moved. ERR_BUSY with what is in the way when the shards are not balanced then: a move
- * that was called off is not tried twice.
+ * that was called off, or for which there is no room, is not tried twice.
  */
 export async function spread(cluster: Cluster, first: Look, waitMs: number): Promise<number> {
   const failed = new Map<string, string>();
@@ -105,8 +119,13 @@ export async function spread(cluster: Cluster, first: Look, waitMs: number): Pro
     }
     const before = status;
     const make = async (move: PlannedMove): Promise<void> => {
+      const lack = lackOfRoom(await cluster.status())(move);
+      if (lack !== undefined) {
+        failed.set(nameOf(move), lack);
+        return;
+      }
       try {
-        await moveOne(cluster, move, waitMs);
+        await moveOne(cluster, { ...move, needsRoom: true }, waitMs);
         moved++;
       } catch (error) {
         // One that is called off says nothing of the others. A shard that somebody else has moved meanwhile is planned

@@ -15,7 +15,8 @@ import { certificateFiles, directoryProblem, tokenFiles, type TokenOption } from
 import { roleNameOf } from '../../net/certificate.js';
 import { fileReason, PEM_BYTES_MAX, readRegular, TEXT_BYTES_MAX } from '../../net/regular-file.js';
 import { ANY_SERVER } from '../../core/role-name.js';
-import { DATA_PORTS, FIXED, type AccessSettings, type Peer, type ServerSettings, type TlsFiles } from './settings.js';
+import { DATA_PORTS, FIXED, type AccessSettings, type LogFormat, type Peer } from './settings.js';
+import type { ServerSettings, TlsFiles } from './settings.js';
 import { tenantSettings } from './tenants.js';
 import { formatHostPort, isLoopback, parseHostPort, type HostPort } from './units.js';
 
@@ -124,6 +125,8 @@ export interface LoadOptions {
   readonly dashes: boolean;
   /** This machine has an RDMA device and this build the verbs transport. */
   readonly hasVerbs?: boolean;
+  /** Called before all others are looked at, so that what is wrong with them can be told as it says. */
+  readonly hearLogFormat?: (format: LogFormat) => void;
 }
 
 /** `given.config` names the file. Throws ERR_CONFIG. */
@@ -155,6 +158,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     return value;
   };
 
+  options.hearLogFormat?.(need('log-format'));
   const listen = need('listen');
   const fabricListen = read('fabric-listen') ?? listen.map((a) => dataAddressOf(a, where));
   const httpListen = read('http-listen') ?? [];

@@ -235,7 +235,7 @@ const largest = (entries: number): ClusterStatus => ({
     ...{ shard: number, owner: `server-${number % 64}`, state: 'serving', entries: number === 0 ? entries : 1_000_000 },
     copies: {
       ...{ inSync: 3, wanted: 3, lag: 0 },
-      copies: [0, 1, 2].map((i) => ({ member: `server-${(number + i) % 64}`, state: 'in-sync' })),
+      copies: [0, 1, 2].map((i) => ({ member: `server-${(number + i) % 64}`, lacks: '' })),
     },
   })) as unknown as ClusterStatus['shards'],
 });

@@ -144,10 +144,11 @@ test('copies of servers that do not answer are not counted as in sync', (t) => {
   const copies = {
     ...{ inSync: 2, wanted: 3 },
     copies: [
-      { member: 's2', state: 'in-sync', away: true },
       { member: 's1', state: 'in-sync' },
+      { member: 's2', state: 'in-sync', away: true },
       { member: 's3', state: 'joining', away: true },
     ],
+    notCopied: [{ member: 's4', times: 2, full: true }],
   };
   const one = { ...more, shards: [{ ...shards[0], copies }] } as unknown as ClusterStatus;
   const view = viewOf({ atMs: 3000, status: one });
@@ -155,11 +156,12 @@ test('copies of servers that do not answer are not counted as in sync', (t) => {
   t.deepEqual(
     view.shards[0]?.copies,
     [
-      { member: 's1', state: 'in-sync' },
-      { member: 's2', state: 'away' },
-      { member: 's3', state: 'away' },
+      { member: 's1', lacks: '' },
+      { member: 's2', lacks: 'away' },
+      { member: 's3', lacks: 'joining, away' },
+      { member: 's4', lacks: 'full' },
     ],
-    "the owner's first",
+    'as farkv status has them',
   );
   t.regex(topScreen(view, { columns: Infinity, rows: 24 }), / copies 1\/3 in sync /);
 });

@@ -7,7 +7,7 @@ import { advice } from '../advice.js';
 import { attention, underWay } from '../attention.js';
 import { errorLines, moveLines } from '../move-lines.js';
 import { memoryOf, type ClusterStatus, type MemberStatus, type ShardStatus } from '../status.js';
-import { inSyncAndThere } from '../status-copies.js';
+import { inSyncAndThere, placesOf, type Place } from '../status-copies.js';
 import { latencyBetween } from './latency-between.js';
 
 type Worker = DataPlaneStats['workers'][number];
@@ -62,7 +62,7 @@ export interface ShardView {
   readonly lag: number;
   readonly trouble: string;
   /** The owner's first. */
-  readonly copies: readonly { readonly member: string; readonly state: string }[];
+  readonly copies: readonly Place[];
 }
 
 /** What clients have reported of their GETs since the look before, one-sided ones too. */
@@ -203,14 +203,6 @@ function serverView(member: MemberStatus, now: Look, before: Look | undefined): 
   };
 }
 
-/** The owner's first, whatever their order is in the metadata. */
-function copiesOf({ owner, copies }: ShardStatus): ShardView['copies'] {
-  const all = copies?.copies ?? [];
-  return [...all.filter(({ member }) => member === owner), ...all.filter(({ member }) => member !== owner)].map(
-    ({ member, state, away }) => ({ member, state: away === true ? 'away' : state }),
-  );
-}
-
 export function viewOf(now: Look, before?: Look): View {
   const { status, atMs } = now;
   const servers = status.members.map((member) => serverView(member, now, before));
@@ -235,7 +227,7 @@ export function viewOf(now: Look, before?: Look): View {
       wanted: one.copies?.wanted ?? 1,
       lag: one.copies?.lag ?? 0,
       trouble: one.copies?.trouble ?? '',
-      copies: copiesOf(one),
+      copies: one.copies === undefined ? [] : placesOf(one.copies),
     })),
     memory: parts(status.shards, 'memory'),
     pages: parts(status.shards, 'pages'),

@@ -28,7 +28,7 @@ const status = (entries: number, isShort: boolean): ClusterStatus =>
       copies: {
         ...{ wanted: 3, inSync: isShort && shard === 4 ? 2 : 3 },
         ...(isShort && shard === 4 ? { trouble: 'degraded' } : {}),
-        copies: [0, 1, 2].map((i) => ({ member: SERVERS[(shard + i) % 6], state: 'in-sync' })),
+        copies: [0, 1, 2].map((i) => ({ member: SERVERS[(shard + i) % 6], lacks: '' })),
       },
     })),
   }) as unknown as ClusterStatus;

@@ -1,8 +1,10 @@
 /** Servers that do not start, or that a cluster refuses, each with what is wrong. */
 import test, { type ExecutionContext } from 'ava';
 import { once } from 'node:events';
-import { rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Cluster, farkv, freePorts, listens, ServerProcess } from '../support/cluster.js';
 import { statusWhen, whole } from '../support/status.js';
 import { tlsFile } from '../support/tls-files.js';
@@ -65,6 +67,15 @@ test.serial('with --log-format json, why a server ends is an object as its other
   t.is(size.code, 2);
   t.like(lastOf(size.stderr), { level: 'error', event, code: 'ERR_CONFIG' });
   t.regex(String(lastOf(size.stderr).message), /^--memory: "much" is not a size/);
+
+  const folder = await mkdtemp(join(tmpdir(), 'farkv-config-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const config = join(folder, 'farkv.yaml');
+  await writeFile(config, 'log-format: json\nmemory: much\n');
+  const inFile = await farkv(['server', '--config', config]);
+  t.is(inFile.code, 2);
+  t.like(lastOf(inFile.stderr), { level: 'error', event, code: 'ERR_CONFIG' });
+  t.regex(String(lastOf(inFile.stderr).message), /^memory in .*farkv\.yaml: "much" is not a size/);
 
   const unknown = await farkv(['server', '--nonsense'], { env });
   t.is(unknown.code, 2);

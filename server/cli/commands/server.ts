@@ -5,7 +5,7 @@ import { hintFor } from '../exit-codes.js';
 import { passOverSignals } from '../harmless-signals.js';
 import { OPTION_NAMES, SERVER_OPTIONS, envName, type OptionSpec } from '../../config/options.js';
 import { codeOf, formatLine, Log, type LogSink } from '../../log.js';
-import type { ServerSettings } from '../../config/settings.js';
+import type { LogFormat, ServerSettings } from '../../config/settings.js';
 import type { ServerHandle } from '../../index.js';
 import { printError, Told } from '../output.js';
 import { BoundedLines, endUnread, unshared } from '../unread.js';
@@ -120,12 +120,16 @@ function failureLine(error: unknown): string {
   });
 }
 
-/** Where they are refused, a --config that was not read has no say. */
-function settingsOf(args: ServerArguments, load: () => ServerSettings): ServerSettings {
+/** Of a --config that cannot be read nobody knows what it says of the format. */
+function settingsOf(
+  args: ServerArguments,
+  load: (hearLogFormat: (format: LogFormat) => void) => ServerSettings,
+): ServerSettings {
+  let format = args['log-format'] ?? process.env[envName('log-format')];
   try {
-    return load();
+    return load((heard) => (format = heard));
   } catch (error) {
-    if ((args['log-format'] ?? process.env[envName('log-format')]) !== 'json') throw error;
+    if (format !== 'json') throw error;
     printError(failureLine(error));
     throw new Told(error);
   }
@@ -140,8 +144,8 @@ async function serve(args: ServerArguments, hear: (tell: Tell) => void): Promise
   const given = Object.fromEntries(
     [...OPTION_NAMES, 'config'].map((name) => [name, (args as unknown as Readonly<Record<string, unknown>>)[name]]),
   );
-  const settings = settingsOf(args, () =>
-    loadSettings(given, { env: process.env, dashes: true, hasVerbs: hasRdmaDevice() }),
+  const settings = settingsOf(args, (hearLogFormat) =>
+    loadSettings(given, { env: process.env, dashes: true, hasVerbs: hasRdmaDevice(), hearLogFormat }),
   );
 
   const stop = new AbortController();

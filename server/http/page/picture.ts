@@ -27,8 +27,8 @@ function heldBy(shards: readonly ShardView[]): ReadonlyMap<string, Held[]> {
   };
   for (const shard of shards) {
     if (shard.owner !== '') add(shard.owner, shard, shard.state === 'serving' ? 'primary' : 'closed');
-    for (const { member, state } of shard.copies)
-      if (member !== shard.owner) add(member, shard, state === 'in-sync' ? 'backup' : 'joining');
+    for (const { member, lacks } of shard.copies)
+      if (member !== shard.owner) add(member, shard, lacks === '' ? 'backup' : 'joining');
   }
   return held;
 }
@@ -36,7 +36,7 @@ function heldBy(shards: readonly ShardView[]): ReadonlyMap<string, Held[]> {
 const WORDS: Readonly<Record<Square, string>> = {
   primary: 'served here',
   backup: 'a copy in sync',
-  joining: 'a copy that is not in sync, or away',
+  joining: 'a copy that is not in sync, away or not made',
   closed: 'owned here and not served',
 };
 

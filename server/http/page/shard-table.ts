@@ -21,7 +21,7 @@ const TITLES: readonly Cell[] = [
 
 /** As `farkv status` has them. */
 function copiesText({ copies, inSync, wanted }: ShardView): string {
-  const places = copies.map(({ member, state }) => (state === 'in-sync' ? member : `${member} (${state})`));
+  const places = copies.map(({ member, lacks }) => (lacks === '' ? member : `${member} (${lacks})`));
   return [`${inSync}/${wanted}`, ...places].join(' ');
 }
 

@@ -11,6 +11,7 @@ import type { Command } from '../core/metadata/commands.js';
 import { usable } from '../core/metadata/leader-policy.js';
 import type { Policy } from '../core/metadata/state.js';
 import { raftIdOf } from '../core/metadata/placement.js';
+import { planCopiesIn } from '../core/metadata/plan-copies.js';
 import { planRebalance, type PlannedMove } from '../core/metadata/plan.js';
 import { tenantNumber } from '../core/metadata/tenants.js';
 import { KEPT_MS, REVOKED_AHEAD_MS, ticketRules } from '../core/metadata/tickets.js';
@@ -66,7 +67,10 @@ interface PolicyAsked extends Policy {
   readonly tenant?: string;
 }
 const checkPolicy = record<PolicyAsked>({ ...policyShape, tenant: maybe(text(200)) });
-export const checkPlan = list(record<PlannedMove>({ shard: shardNumber, from: memberId, to: memberId }), SHARDS_MAX);
+export const checkPlan = list(
+  record<PlannedMove>({ shard: shardNumber, from: memberId, to: memberId, gives: maybe(memberId) }),
+  SHARDS_MAX,
+);
 
 async function done(context: AdminContext, command: Command): Promise<void> {
   const outcome = await context.propose(command, PROPOSE_MS);
@@ -128,7 +132,11 @@ async function move(context: AdminContext, shard: number, to: string): Promise<v
 async function plan(context: AdminContext): Promise<readonly PlannedMove[]> {
   const { driver, peers, grantor, nowMs } = context;
   const { current } = grantor;
-  if (current !== undefined) return planRebalance(driver.state, usable(driver.state, current.leases, nowMs()));
+  if (current !== undefined) {
+    const members = usable(driver.state, current.leases, nowMs());
+    const owners = planRebalance(driver.state, members);
+    return owners.length > 0 ? owners : planCopiesIn(driver.state, members);
+  }
   const leader = peers.idOf(driver.leader);
   if (leader === undefined || driver.leads)
     throw new FarkvError('ERR_NO_LEADER', 'the metadata group has no leader at present');

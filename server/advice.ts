@@ -1,5 +1,7 @@
 /** What of a cluster's status works and could be safer. What needs a person is in attention.ts. */
-import { planRebalance } from '../core/metadata/plan.js';
+import { zoneOf } from '../core/metadata/copy-plan.js';
+import { planCopies, type Placed, type ZonedKeeper } from '../core/metadata/plan-copies.js';
+import { planRebalance, type PlannedMove } from '../core/metadata/plan.js';
 import { isDiskFull, lacksLease, list, ofFull, ofMemory, votersOf } from './attention.js';
 import { formatSize } from './config/units.js';
 import { lackOfRoom } from './move-lines.js';
@@ -32,12 +34,35 @@ function ofSpread({ leader, members, shards, moves }: ClusterStatus): string[] {
     shards.every(({ state, owner }) => state === 'serving' && keepers.some(({ id }) => id === owner));
   if (leader === undefined || !isCalm) return [];
   const lack = lackOfRoom({ members, shards });
-  const planned = planRebalance({ shards, moves }, keepers).filter((move) => lack(move) === undefined).length;
-  if (planned === 0) return [];
-  const owned = keepers.map(({ id }) => `${id} owns ${shards.filter(({ owner }) => owner === id).length}`);
+  const hasRoom = (move: PlannedMove): boolean => lack(move) === undefined;
+  const planned = planRebalance({ shards, moves }, keepers).filter(hasRoom).length;
+  if (planned > 0) {
+    const owned = keepers.map(({ id }) => `${id} owns ${shards.filter(({ owner }) => owner === id).length}`);
+    return [
+      `shards are not spread by the memory of the servers: ${list(owned)}; farkv shard rebalance moves ${planned === 1 ? 'one' : planned}, and with --dry-run says which`,
+    ];
+  }
+  const places = shards.flatMap(placed);
+  if (places.length === 0 || !planCopies(places, all.map(zoned), ids(keepers)).some(hasRoom)) return [];
+  const kept = ids(keepers).map((id) => `${id} has ${places.filter(({ at }) => at.includes(id)).length}`);
   return [
-    `shards are not spread by the memory of the servers: ${list(owned)}; farkv shard rebalance moves ${planned === 1 ? 'one' : planned}, and with --dry-run says which`,
+    `copies of shards are not spread by the memory of the servers: ${list(kept)}; farkv shard rebalance spreads them`,
   ];
+}
+
+const ids = (members: readonly MemberStatus[]): string[] => members.map(({ id }) => id);
+
+const zoned = ({ id, memoryBytes, zone, control }: MemberStatus): ZonedKeeper => ({
+  ...{ id, memoryBytes },
+  zone: zoneOf({ id, control, fabric: [], ...(zone === undefined ? {} : { zone }) }),
+});
+
+function placed({ shard, owner, copies }: ShardStatus): Placed[] {
+  if (copies === undefined) return [];
+  const at = copies.copies.map(({ member }) => member);
+  const isWhole =
+    at.length === copies.wanted && copies.copies.every(({ state, away }) => state === 'in-sync' && away !== true);
+  return [{ shard, owner, wanted: copies.wanted, at, isWhole }];
 }
 
 /** Where nothing that is full explains it. Whoever may write can cause it, so it needs nobody. */

@@ -344,6 +344,27 @@ test('owners that a rebalance would spread are told with it, and only where it w
   t.regex(of([0, 9, 3], {}, member('s1', { memoryBytes: 2 ** 30, node: full }))[0] ?? '', /rebalance moves one,/);
 });
 
+test('copies that a rebalance would spread are told with it once the owners are spread', (t) => {
+  const ids = ['s1', 's2', 's3'];
+  const of = (places: readonly string[], more: object = {}): string[] =>
+    advice(
+      status({
+        members: ids.map((id, i) => member(id, { memoryBytes: 2 ** 30, control: [`10.0.0.${i}:7400`] })),
+        shards: places.map((place, i) => {
+          const at = place.split(' ');
+          const copies = at.map((id) => ({ member: id, state: 'in-sync', ...more }));
+          return shard(i, { owner: at[0], copies: { wanted: 2, inSync: 2, minInSync: 1, config: 1, copies } });
+        }),
+      }),
+    );
+  const uneven = ['s1 s2', 's2 s1', 's3 s1', 's1 s3', 's2 s1', 's3 s1'];
+  t.deepEqual(of(uneven), [
+    'copies of shards are not spread by the memory of the servers: s1 has 6, s2 has 3, s3 has 3; farkv shard rebalance spreads them',
+  ]);
+  t.deepEqual(of(['s1 s2', 's2 s3', 's3 s1', 's1 s2', 's2 s3', 's3 s1']), []);
+  t.deepEqual(of(uneven, { state: 'joining' }), [], 'they come to be');
+});
+
 /** With every line that can be made: what begins it, and whose status it is of. */
 const WRONG: readonly (readonly [line: string, status: ClusterStatus])[] = (() => {
   const away = member('s2', { state: 'unreachable' });

@@ -8,7 +8,7 @@ import { parts, weighted } from './plan.js';
 import type { Member, MetadataState } from './state.js';
 
 /** What fails together with the member: its zone where it has a label, else its host. */
-export function zoneOf({ zone, fabric, control, id }: Member): string {
+export function zoneOf({ zone, fabric, control, id }: Pick<Member, 'zone' | 'fabric' | 'control' | 'id'>): string {
   if (zone !== undefined) return `zone ${zone}`;
   const host = fabric.find((a) => a.host !== undefined)?.host ?? control[0]?.replace(/:\d+$/, '');
   return host === undefined ? `member ${id}` : `host ${host}`;
@@ -17,7 +17,7 @@ export function zoneOf({ zone, fabric, control, id }: Member): string {
 /** How many copies each member may have: its part, by weight, of all that policies ask for, rounded up. */
 export function copyBounds(state: MetadataState, members: readonly Member[]): Map<string, number> {
   const wanted = state.shards.reduce((sum, s) => sum + policyOf(state, s.shard).replicas, 0);
-  return new Map([...parts(wanted, members)].map(([id, part]) => [id, Math.ceil(part)]));
+  return new Map([...parts(wanted, members)].map(([id, part]) => [id, Math.ceil(part - 1e-6)]));
 }
 
 /**

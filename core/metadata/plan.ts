@@ -13,7 +13,7 @@ export interface Spread {
   readonly copySets?: readonly { readonly copies: readonly Pick<Copy, 'member' | 'state'>[] }[];
 }
 type Owned = Pick<Shard, 'shard' | 'owner'>;
-type Keeper = Pick<Member, 'id' | 'memoryBytes'>;
+export type Keeper = Pick<Member, 'id' | 'memoryBytes'>;
 
 /**
  * Highest of -weight / ln(u) wins: each member gets its weight's part of the shards (Schindelhauer and Schomaker,
@@ -73,6 +73,8 @@ export interface PlannedMove {
   readonly shard: number;
   readonly from: string;
   readonly to: string;
+  /** It is moved so that this server's copy goes to another server (plan-copies.ts). */
+  readonly gives?: string;
 }
 
 /** How many shards each member is to have: its part rounded down or, for those that lose least by it, up. */

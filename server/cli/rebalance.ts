@@ -88,14 +88,22 @@ export function planText(plan: readonly PlannedMove[], status: ClusterStatus): s
     return (
       under +
       table(
-        [{ title: 'SHARD', right: true }, { title: 'FROM' }, { title: 'TO' }],
-        fitting.map((m) => [String(m.shard), m.from, m.to]),
+        [{ title: 'SHARD', right: true }, { title: 'FROM' }, { title: 'TO' }, { title: 'COPY GIVEN UP BY' }],
+        fitting.map((m) => [String(m.shard), m.from, m.to, m.gives ?? '-']),
       )
     );
   if (plan.length > 0) return under;
   return under === ''
     ? 'the shards are balanced: nothing to move\n'
     : `${under}the shards will be balanced when these moves are done\n`;
+}
+
+/** Nothing moves, and shards that were moved have given the copy up that is one too many: the next plan counts copies. */
+function isSettled({ moves, shards, members }: ClusterStatus): boolean {
+  const mayStay = members.some(({ draining }) => draining);
+  const isSurplus = ({ copies }: ClusterStatus['shards'][number]): boolean =>
+    copies !== undefined && copies.inSync > copies.wanted;
+  return moves.length === 0 && (mayStay || !shards.some(isSurplus));
 }
 
 /**
@@ -105,16 +113,18 @@ export function planText(plan: readonly PlannedMove[], status: ClusterStatus): s
  */
 export async function spread(cluster: Cluster, first: Look, waitMs: number): Promise<number> {
   const failed = new Map<string, string>();
+  // Made so that copies go elsewhere, each once: it has an end whatever others do meanwhile.
+  const forCopies = new Set<string>();
   const nameOf = ({ shard, to }: PlannedMove): string => `${shard} ${to}`;
   let moved = 0;
   for (let { plan, status } = first; ; { plan, status } = await lookAt(cluster)) {
-    const waiting = plan.filter((move) => !failed.has(nameOf(move)));
+    const waiting = plan.filter(
+      (move) => !failed.has(nameOf(move)) && (move.gives === undefined || !forCopies.has(nameOf(move))),
+    );
+    for (const move of waiting) if (move.gives !== undefined) forCopies.add(nameOf(move));
     if (waiting.length === 0 && status.moves.length === 0) {
-      if (plan.length > 0)
-        throw new FarkvError(
-          'ERR_BUSY',
-          `the shards are not balanced: ${plan.map((move) => failed.get(nameOf(move)) ?? '').join('; ')}`,
-        );
+      const reasons = plan.flatMap((move) => failed.get(nameOf(move)) ?? []);
+      if (reasons.length > 0) throw new FarkvError('ERR_BUSY', `the shards are not balanced: ${reasons.join('; ')}`);
       return moved;
     }
     const before = status;
@@ -139,6 +149,6 @@ export async function spread(cluster: Cluster, first: Look, waitMs: number): Pro
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await make(next);
     };
     await Promise.all(Array.from({ length: MOVES_AT_ONCE }, lane));
-    await cluster.until((now) => now.moves.length === 0, waitMs, 'the end of all moves under way', errorLines);
+    await cluster.until(isSettled, waitMs, 'the end of all moves under way', errorLines);
   }
 }

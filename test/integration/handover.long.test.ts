@@ -154,6 +154,9 @@ test.serial('shards are moved to servers that have no copy, and to one that come
   const spread = await statusWhen(first!.address, kept);
   const owned = cluster.servers.map(({ id }) => spread.shards.filter((s) => s.owner === id).length);
   t.deepEqual(owned.toSorted(), [1, 1, 2, 2], JSON.stringify(owned));
+  const at = spread.shards.flatMap((s) => s.copies!.copies.map(({ member }) => member));
+  const copiesAt = cluster.servers.map(({ id }) => at.filter((x) => x === id).length);
+  t.deepEqual(copiesAt, [3, 3, 3, 3], 'copies are spread, too');
   t.regex(await succeeds(t, cluster, 'shard', 'rebalance'), /balanced/);
   await load.stop(t);
 });

@@ -130,8 +130,7 @@ const command: CliCommand<ConnectionArguments> = {
       })
       .command({
         command: ACTIONS.rebalance,
-        describe:
-          'Spread the shards over the servers by their memory, with as few moves as possible, and wait for moves under way',
+        describe: 'Spread the shards, and their copies, over the servers by their memory, and wait for moves under way',
         handler: rebalance,
         builder: (z: Argv<WaitArguments>) =>
           z

@@ -70,6 +70,10 @@ test('a copy that could not be made is told with its server, and with what it la
   t.is(copiesText(status), `1/2 ${log.owner!} ${a} (not copied) ${b} (full) DEGRADED`);
   log.with(a);
   t.is(copiesText(copiesStatus(log.state, 0, 0, () => true)), `2/2 ${log.owner!} ${a}`);
+  log.do({ t: 'server-drain', id: a, draining: true });
+  t.is(text(log), `2/2 ${log.owner!} ${a} ${b} (not copied)`, 'its place is to be taken');
+  log.do({ t: 'server-drain', id: b, draining: true });
+  t.is(text(log), `2/2 ${log.owner!} ${a}`, 'none is to be made there');
 });
 
 test('a shard is lost when no server with a copy in sync answers', (t) => {

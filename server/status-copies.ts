@@ -1,6 +1,16 @@
 /** What `farkv status` says of the copies of shards. */
 import { FarkvError } from '../core/errors.js';
-import { CACHE, inSync, isGone, isMarked, isWhole, mayCome, mayLead, policyOf } from '../core/metadata/copy-sets.js';
+import {
+  CACHE,
+  inSync,
+  isGone,
+  isMarked,
+  isToBeMade,
+  isWhole,
+  mayCome,
+  mayLead,
+  policyOf,
+} from '../core/metadata/copy-sets.js';
 import { failedJoins } from '../core/metadata/join-rests.js';
 import { keepersExpected } from '../core/metadata/placement.js';
 import type { Copy, CopySet, CopyState, MetadataState, Policy } from '../core/metadata/state.js';
@@ -30,8 +40,8 @@ export interface CopiesStatus {
     readonly marked?: true;
   }[];
   /**
-   * While copies are missing: servers at which none could be made, though they and the owner are there, and how often that
-   * was called off. Missing: none.
+   * While copies are missing, of servers that stay: servers at which none could be made, though they and the owner are
+   * there, and how often that was called off. Missing: none.
    */
   readonly notCopied?: readonly { readonly member: string; readonly times: number; readonly full?: true }[];
   /** Changes that the owner has and that are not everywhere yet. */
@@ -127,11 +137,9 @@ export function copiesStatus(
   const set = state.copySets?.[shard];
   const { level, replicas, minInSync } = policyOf(state, shard);
   if (set === undefined || (level === 'cache' && set.copies.length <= 1)) return undefined;
-  const notCopied = failedJoins(state, shard).map(({ member, times }) => ({
-    member,
-    times,
-    ...(full(member) ? { full: true as const } : {}),
-  }));
+  const notCopied = failedJoins(state, shard)
+    .filter(({ member }) => isToBeMade(state, shard, member))
+    .map(({ member, times }) => ({ member, times, ...(full(member) ? { full: true as const } : {}) }));
   const synced = inSync(set.copies);
   const whole = set.copies.filter(isWhole);
   // A shard that was never served has no copy with anything in it, and nothing to lose.
@@ -152,7 +160,7 @@ export function copiesStatus(
       ...(answers(copy.member) ? {} : { away: true }),
       ...(isMarked(copy) ? { marked: true } : {}),
     })),
-    ...(notCopied.length === 0 || synced >= replicas ? {} : { notCopied }),
+    ...(notCopied.length === 0 ? {} : { notCopied }),
     ...(lag === undefined ? {} : { lag }),
     ...(trouble === undefined ? {} : { trouble }),
     ...(awaits.length === 0 ? {} : { awaits }),

@@ -135,6 +135,18 @@ export function heirNamed({ moves }: Pick<MetadataState, 'moves'>, shard: number
   return moves.find((m) => m.shard === shard && m.handover === true)?.to;
 }
 
+/**
+ * A copy of the shard is still to be made at this member: one is missing, where those of drained servers do not count,
+ * since others are to take their place; or the shard is to be handed over to it.
+ */
+export function isToBeMade(state: MetadataState, shard: number, member: string): boolean {
+  const draining = new Set(state.servers.filter((s) => s.draining).map(({ id }) => id));
+  if (draining.has(member)) return false;
+  const { level, replicas } = policyOf(state, shard);
+  const staying = (state.copySets?.[shard]?.copies ?? []).filter((c) => !draining.has(c.member));
+  return heirNamed(state, shard) === member || (level !== 'cache' && inSync(staying) < replicas);
+}
+
 /** Those that count for new changes: a marked one is about to go. */
 export function inSync(copies: readonly Copy[]): number {
   return copies.filter((c) => c.state === 'in-sync' && !isMarked(c)).length;

@@ -1,6 +1,6 @@
 /** Copies that lack memory for what their owners have, at their own server (backup.ts). */
-import test from 'ava';
-import { backup, following, inSync } from '../../test/support/copies-rig.js';
+import test, { type ExecutionContext } from 'ava';
+import { backup, following, inSync, type Copies } from '../../test/support/copies-rig.js';
 
 const FULL = { full: true, error: 'ERR_TABLE_FULL' };
 
@@ -64,8 +64,9 @@ test('a copy that joins and is full is made anew, later and later, and is full u
   t.deepEqual(rig.shards.fullCopies, []);
 });
 
-test('a copy that was called off for want of memory is full until it is made', (t) => {
-  const rig = backup();
+/** A copy that was called off here for want of memory. */
+function calledOff(t: ExecutionContext): Copies {
+  const rig = backup({ replicas: 2 });
   for (const ms of [1000, 2000, 4000]) {
     rig.done('open');
     rig.done('copy', FULL);
@@ -79,6 +80,11 @@ test('a copy that was called off for want of memory is full until it is made', (
   t.deepEqual(rig.done('close'), ['copies-removed']);
   t.deepEqual(rig.applied(), []);
   t.deepEqual(rig.shards.fullCopies, [0]);
+  return rig;
+}
+
+test('a copy that was called off for want of memory is full until it is made', (t) => {
+  const rig = calledOff(t);
   rig.see(rig.add(rig.shards.memberId));
   t.deepEqual(rig.shards.fullCopies, [0]);
   rig.done('open');
@@ -86,4 +92,22 @@ test('a copy that was called off for want of memory is full until it is made', (
   rig.applied();
   rig.done('follow');
   t.deepEqual(rig.shards.fullCopies, []);
+});
+
+test('a copy that was called off for want of memory is full only while one is to be made there', (t) => {
+  const rig = calledOff(t);
+  const { log, shards } = rig;
+  const [, other = ''] = log.others;
+  const drain = (id: string, draining: boolean): unknown => rig.see({ t: 'server-drain', id, draining });
+  rig.see(rig.add(other));
+  t.deepEqual(shards.fullCopies, [0], 'the other one joins');
+  rig.see(log.inSync(other, '0000000000000009'));
+  t.deepEqual(shards.fullCopies, []);
+  drain(other, true);
+  t.deepEqual(shards.fullCopies, [0], 'another one is to take its place');
+  drain(shards.memberId, true);
+  t.deepEqual(shards.fullCopies, []);
+  drain(shards.memberId, false);
+  drain(other, false);
+  t.deepEqual(shards.fullCopies, []);
 });

@@ -1,5 +1,5 @@
 /** What is said of all lives of a server's shards together: to operators, and to who waits for its start or its end. */
-import { isWhole, mayCome, mayGo, policyOf } from '../metadata/copy-sets.js';
+import { isToBeMade, isWhole, mayCome, mayGo, policyOf } from '../metadata/copy-sets.js';
 import { failedJoins } from '../metadata/join-rests.js';
 import { keepersOf } from '../metadata/placement.js';
 import type { Copy, Member } from '../metadata/state.js';
@@ -95,11 +95,12 @@ export function heldBackOf(lives: Iterable<Life>): HeldBack[] {
 
 /**
  * Shards of which a copy here lacks memory for what their owners have. `calledOff`: those whose copies were called off here
- * for want of memory.
+ * for want of memory; they count for as long as a copy is to be made here all the same.
  */
 export function fullCopiesOf(c: Common, lives: Iterable<Life>, calledOff: ReadonlySet<number>): number[] {
   const { memberId, memberIncarnation } = c;
   const isOff = (shard: number): boolean =>
+    isToBeMade(c.metadata, shard, memberId) &&
     failedJoins(c.metadata, shard).some((f) => f.member === memberId && f.start === memberIncarnation);
   const full = [...lives].flatMap((life) => (life.kind === 'backup' && life.full ? [life.shard] : []));
   return [...new Set([...full, ...[...calledOff].filter(isOff)])].sort((a, b) => a - b);

@@ -2,9 +2,10 @@
 import { zoneOf } from '../core/metadata/copy-plan.js';
 import { planCopies, type Placed, type ZonedKeeper } from '../core/metadata/plan-copies.js';
 import { planRebalance, type PlannedMove } from '../core/metadata/plan.js';
-import { isDiskFull, lacksLease, list, ofFull, ofMemory, votersOf } from './attention.js';
+import { isDiskFull, lacksLease, ofFull, ofMemory, votersOf } from './attention.js';
 import { formatSize } from './config/units.js';
 import { lackOfRoom } from './move-lines.js';
+import { list } from './shard-words.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';
 
 /**
@@ -68,7 +69,7 @@ function placed({ shard, owner, copies }: ShardStatus): Placed[] {
 /** Where nothing that is full explains it. Whoever may write can cause it, so it needs nobody. */
 function ofRefused({ members, shards }: ClusterStatus): string[] {
   const at = members.filter(({ node }) => node?.changesRefusedAgoMs !== undefined).map(({ id }) => id);
-  if (at.length === 0 || members.some((member) => isFull(member, shards))) return [];
+  if (at.length === 0 || members.some((member) => isFull(member, { members, shards }))) return [];
   const limit = Math.min(...shards.map(({ memoryLimitBytes = Infinity }) => memoryLimitBytes));
   const has = Number.isFinite(limit) ? `has at most ${formatSize(limit)}, which is` : 'has at most';
   return [
@@ -76,6 +77,6 @@ function ofRefused({ members, shards }: ClusterStatus): string[] {
   ];
 }
 
-function isFull(member: MemberStatus, shards: readonly ShardStatus[]): boolean {
-  return isDiskFull(member.node) || ofMemory(member, shards).length + ofFull(member).length > 0;
+function isFull(member: MemberStatus, { members, shards }: Pick<ClusterStatus, 'members' | 'shards'>): boolean {
+  return isDiskFull(member.node) || ofMemory(member, shards).length + ofFull(member, members).length > 0;
 }

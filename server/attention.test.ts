@@ -254,6 +254,29 @@ test('copies without room are told with the command, and where the disk is full 
   t.regex(lines[0]!, /^the disk of s2 is full/);
 });
 
+test('while a server is drained, copies without room are no reason to drain another one', (t) => {
+  const full = { node: { fullCopies: [1] } };
+  const drained = (id: string, more = {}): MemberStatus => member(id, { draining: true, ...more });
+  const room = 'the copy of shard 1 at s1 has no room for what its owner has: start s1 again with more --memory';
+  t.deepEqual(attention(status({ members: [member('s1', full), member('s2'), drained('s3')] })), [
+    `${room}, add a server (farkv server --join), or keep s3, which is being drained (farkv drain s3 --undo)`,
+  ]);
+  t.deepEqual(attention(status({ members: [member('s1', full), drained('s2'), drained('s3')] })), [
+    `${room}, add a server (farkv server --join), or keep s2, s3, which are being drained (farkv drain s2 --undo; farkv drain s3 --undo)`,
+  ]);
+  t.deepEqual(attention(status({ members: [drained('s1', full), member('s2'), member('s3')] })), [
+    `${room}, or add a server (farkv server --join)`,
+  ]);
+});
+
+test('a server that is drained has a line until nothing is left there', (t) => {
+  const members = [member('s1'), member('s2', { draining: true }), member('s3')];
+  t.deepEqual(underWay(status({ members })), []);
+  t.deepEqual(underWay(status({ members, moveErrors: [], shards: [shard(0, { owner: 's2' }), shard(1)] })), [
+    's2 is being drained, and still owns 1 shard',
+  ]);
+});
+
 test('a copy that could not be made is told with both servers, one without room only once', (t) => {
   const notCopied = [
     { member: 's2', times: 3 },
@@ -397,6 +420,10 @@ const WRONG: readonly (readonly [line: string, status: ClusterStatus])[] = (() =
     ['shard 0: no changes are taken', withCopies({ trouble: 'too few' })],
     ['the copy of shard 4', of({ fullCopies: [4] })],
     ['the copies of shards 4, 5', of({ fullCopies: [4, 5] })],
+    [
+      'the copy of shard 6',
+      status({ members: [member('s1', { node: { fullCopies: [6] } }), member('s2', { draining: true })] }),
+    ],
     ['no copy of shard 0', withCopies({ notCopied: [{ member: 's2', times: 1 }] }, member('s2'))],
     [
       '3 copies of each value',

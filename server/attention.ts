@@ -5,12 +5,10 @@
  */
 import { RAISE_DESCRIPTORS } from './descriptors.js';
 import { formatSize } from './config/units.js';
+import { drainLine } from './drained-copies.js';
+import { list, numbers } from './shard-words.js';
 import { isNearlyFull, memoryOf, type ClusterStatus, type MemberStatus, type ShardStatus } from './status.js';
 import { errnoText } from '../net/regular-file.js';
-
-export const list = (all: readonly (string | number)[]): string => all.join(', ');
-export const numbers = (shards: readonly ShardStatus[]): string =>
-  `${shards.length === 1 ? 'shard' : 'shards'} ${list(shards.map(({ shard }) => shard))}`;
 
 /**
  * A line each: what is wrong, and what to do, with a command or an option of a server. Empty: nobody is needed.
@@ -79,6 +77,7 @@ export function underWay(status: ClusterStatus): string[] {
       : [
           `${list([...recovers])} ${recovers.size === 1 ? 'reads its' : 'read their'} values from the disk: shards are served when that is done`,
         ]),
+    ...members.flatMap(({ id, draining }) => (draining ? drainLine(status, id) : [])),
   ];
 }
 
@@ -270,7 +269,7 @@ function ofCopies({ shards, members, replication }: ClusterStatus): string[] {
       : [
           `${numbers(few)}: no changes are taken, fewer copies are in sync than --min-in-sync asks for; start the servers that do not answer, or farkv replication set --min-in-sync`,
         ]),
-    ...members.flatMap(ofFull),
+    ...members.flatMap((member) => ofFull(member, members)),
     ...shards.flatMap((shard) => ofFailed(shard, members)),
     ...lacking.map(
       ({ tenant, replicas }) =>
@@ -291,15 +290,24 @@ function ofFailed({ shard, owner, copies }: ShardStatus, members: readonly Membe
 }
 
 /** Where the disk is full, that comes first: its copies take changes again with the disk, or are made anew. */
-export function ofFull({ id, node }: MemberStatus): string[] {
+export function ofFull({ id, draining, node }: MemberStatus, members: readonly MemberStatus[]): string[] {
   const shards = node?.fullCopies ?? [];
   if (shards.length === 0 || isDiskFull(node)) return [];
   const which =
     shards.length === 1
       ? `the copy of shard ${list(shards)} at ${id} has no room for what its owner has`
       : `the copies of shards ${list(shards)} at ${id} have no room for what their owners have`;
+  const more = `${which}: start ${id} again with more --memory`;
+  const others = members.filter((m) => m.draining && m.id !== id).map((m) => m.id);
+  // What a drained server has needs room elsewhere: another one that is drained makes that worse.
+  if (others.length > 0)
+    return [
+      `${more}, add a server (farkv server --join), or keep ${list(others)}, which ${others.length === 1 ? 'is' : 'are'} being drained (${others.map((other) => `farkv drain ${other} --undo`).join('; ')})`,
+    ];
   return [
-    `${which}: start ${id} again with more --memory; or add a server (farkv server --join), then farkv drain ${id}`,
+    draining
+      ? `${more}, or add a server (farkv server --join)`
+      : `${more}; or add a server (farkv server --join), then farkv drain ${id}`,
   ];
 }
 

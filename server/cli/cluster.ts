@@ -30,29 +30,29 @@ export class ClusterConnection {
 
   /**
    * Looks until the condition holds, and says what is in the way when that is something new. ERR_ABORTED, with what is
-   * in the way, when it does not within the time: the servers answer, so it is no ERR_TIMEOUT.
+   * in the way, when it does not within the time: the servers answer, so it is no ERR_TIMEOUT. `atEnd`: that together.
    */
   async until(
     condition: (status: ClusterStatus) => boolean,
     waitMs: number,
     what: string,
     inTheWay: (status: ClusterStatus) => readonly string[],
+    atEnd = inTheWay,
   ): Promise<ClusterStatus> {
     const deadline = performance.now() + waitMs;
     const said = new Set<string>();
     for (;;) {
       const status = await this.status();
       if (condition(status)) return status;
-      const lines = inTheWay(status);
       if (performance.now() > deadline)
         throw new FarkvError(
           'ERR_ABORTED',
           [
             `${what} did not happen within ${waitMs} ms; it goes on, and farkv status shows how far it is`,
-            ...lines,
+            ...atEnd(status),
           ].join('; '),
         );
-      for (const line of lines) {
+      for (const line of inTheWay(status)) {
         if (!said.has(line)) printError(`${line}\n`);
         said.add(line);
       }

@@ -41,8 +41,19 @@ test('a drain waits until others have the copies too, so that the server can be 
   const vain = await farkv(['drain', 's2', '--wait', '0', '--connect', address]);
   t.is(vain.code, 1, vain.stdout);
   t.regex(vain.stderr, /copies of shards [\d, ]+ stay at s2 until their place is taken at s3, which cannot be reached/);
+  t.regex(vain.stderr, /did not happen within 0 ms; .*; s2 still (owns shards? [\d, ]+|has copies of shards? [\d, ]+)/);
+  const line = /\ns2 is being drained, and still (owns|has copies of) \d /;
+  t.regex((await farkv(['status', '--connect', address])).stdout, line);
+  t.regex(await succeeds(t, cluster, 'member', 'list'), line);
 
   await cluster.server(2).start();
   await succeeds(t, cluster, 'drain', 's2');
   await succeeds(t, cluster, 'member', 'remove', 's2');
+
+  t.regex(await succeeds(t, cluster, 'drain', 's3', '--undo'), /^s3 is not being drained: nothing was changed\n/);
+  for (const ask of [['s2', '--undo'], ['s2']]) {
+    const gone = await farkv(['drain', ...ask, '--connect', address]);
+    t.is(gone.code, 2, gone.stdout);
+    t.regex(gone.stderr, /s2 is not one of the servers/);
+  }
 });

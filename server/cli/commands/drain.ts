@@ -6,7 +6,7 @@ import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { print } from '../output.js';
-import { copyLines, isDrained, stayText } from '../../drained-copies.js';
+import { copyLines, isDrained, restLines, stayText } from '../../drained-copies.js';
 import { errorLines } from '../../move-lines.js';
 import { MOVE_NOTE, WAIT_OPTION } from './shard.js';
 
@@ -20,9 +20,13 @@ async function handler(args: DrainArguments): Promise<void> {
   const { server, undo } = args;
   await withCluster(readConnection(args), async (cluster) => {
     const before = await cluster.status();
-    const draining = before.members.some((m) => m.id === server && m.draining);
-    // Asking again goes on waiting.
-    if (draining === undo) await cluster.call('drain', { id: server, draining: !undo });
+    const member = before.members.find((m) => m.id === server);
+    if (undo && member?.draining === false) {
+      print(`${server} is not being drained: nothing was changed\n`);
+      return;
+    }
+    // Asking again goes on waiting. Of a server that is not there the metadata says so.
+    if (member?.draining !== !undo) await cluster.call('drain', { id: server, draining: !undo });
     if (undo) {
       print(`${server} may own shards again: farkv shard rebalance gives it some\n`);
       return;
@@ -32,6 +36,7 @@ async function handler(args: DrainArguments): Promise<void> {
       durationOf('wait', args.wait),
       `draining ${server}`,
       (s) => [...errorLines(s, server), ...copyLines(s, server)],
+      (s) => [...errorLines(s, server), ...restLines(s, server)],
     );
     const stays = stayText(drained, server);
     // A script that removes the server next is not to go on.
@@ -52,7 +57,7 @@ const command: CliCommand<DrainArguments> = {
       .example('$0 drain s3 && $0 member remove s3', 'remove s3')
       .example('$0 drain s3 --undo', 'keep s3')
       .epilogue(
-        `${MOVE_NOTE} A shard that one server cannot take goes to another, or is retried there with growing pauses. The reasons are printed. Copies go when others have taken their place. Where too few servers are left for as many copies as are wanted, they stay: then the server may be stopped and not removed, and the command says what to do.\n\n${exitCodesHelp({ done: 'the server owns no shards and has no copies', failed: 'refused, not done within --wait, or copies stay' })}`,
+        `${MOVE_NOTE} A shard that one server cannot take goes to another, or is retried there with growing pauses. The reasons are printed, and at the end of --wait what is still there; farkv status shows that, too. Copies go when others have taken their place. Where too few servers are left for as many copies as are wanted, they stay: then the server may be stopped and not removed, and the command says what to do.\n\n${exitCodesHelp({ done: 'the server owns no shards and has no copies', failed: 'refused, not done within --wait, or copies stay' })}`,
       ),
   handler,
 };

@@ -6,6 +6,7 @@ import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { print } from '../output.js';
+import { drainLine } from '../../drained-copies.js';
 import { errorLines } from '../../move-lines.js';
 import { table } from '../table.js';
 import { visibleJson } from '../../../core/visible-text.js';
@@ -21,7 +22,9 @@ interface ListArguments extends ConnectionArguments {
 }
 
 export function renderMembers(status: ClusterStatus): string {
-  const inTheWay = status.members.filter((m) => m.draining).flatMap((m) => errorLines(status, m.id));
+  const inTheWay = status.members
+    .filter((m) => m.draining)
+    .flatMap((m) => [...errorLines(status, m.id), ...drainLine(status, m.id)]);
   const members = table(
     [
       { title: 'MEMBER' },

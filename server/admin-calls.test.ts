@@ -2,7 +2,8 @@ import test from 'ava';
 import type { Command } from '../core/metadata/commands.js';
 import { EMPTY } from '../core/metadata/reduce.js';
 import type { MetadataState } from '../core/metadata/state.js';
-import { answerJoin, type AdminContext } from './admin-calls.js';
+import { FarkvError } from '../core/errors.js';
+import { answerAdminCall, answerJoin, type AdminContext } from './admin-calls.js';
 import { createHash } from 'node:crypto';
 
 const TOKEN = 'of a joiner';
@@ -45,4 +46,29 @@ test('of join tokens that nobody has made only so many become entries of the log
   t.is(proposed.length, 2);
   await t.throwsAsync(join(TOKEN), { code: 'ERR_UNAUTHORIZED' });
   t.is(proposed.length, 3);
+});
+
+test('a change that nobody took in time says that there is no leader, where the server that is asked knows none', async (t) => {
+  const late = new FarkvError('ERR_TIMEOUT', 'the metadata group did not take a change');
+  const { context: of } = context(1);
+  const asked = (leader: string | undefined, error: Error, method: string, args: unknown): Promise<unknown> =>
+    answerAdminCall(
+      { ...of, propose: () => Promise.reject(error), peers: { ...of.peers, idOf: () => leader } },
+      method,
+      args,
+    );
+  const policy = { level: 'replicated', replicas: 2, minInSync: 1, onLoss: 'wait' };
+  for (const [method, args] of [
+    ['drain', { id: 's1', draining: true }],
+    ['replication-set', policy],
+    ['join-token-add', { hash: '0a'.repeat(32), ttlMs: 1000 }],
+  ] as const) {
+    await t.throwsAsync(asked(undefined, late, method, args), {
+      code: 'ERR_NO_LEADER',
+      message: /^the metadata group has no leader at present: more than half of its voters are needed/,
+    });
+    await t.throwsAsync(asked('s2', late, method, args), { is: late });
+    const closed = new FarkvError('ERR_CLOSED', 'the server is closing');
+    await t.throwsAsync(asked(undefined, closed, method, args), { is: closed });
+  }
 });

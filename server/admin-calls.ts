@@ -20,6 +20,7 @@ import type { Access, Caller } from './control/auth.js';
 import { checkClientQuery } from './control/client-list.js';
 import { TICKET_MS } from './control/tickets.js';
 import type { MetadataDriver } from './metadata/driver.js';
+import { noLeader } from './metadata/no-leader.js';
 import { checkJoinRequest, type JoinAnswer } from './metadata/join.js';
 import type { LeaseGrantor } from './metadata/lease-grantor.js';
 import type { Peers } from './metadata/peers.js';
@@ -72,8 +73,18 @@ export const checkPlan = list(
   SHARDS_MAX,
 );
 
+/** Throws ERR_NO_LEADER where that is why nobody took it: a longer time would not help. */
+async function propose({ driver, peers, propose: give }: AdminContext, command: Command): Promise<Outcome> {
+  try {
+    return await give(command, PROPOSE_MS);
+  } catch (error) {
+    const isLate = error instanceof FarkvError && error.code === 'ERR_TIMEOUT';
+    throw isLate && peers.idOf(driver.leader) === undefined ? noLeader({ cause: error }) : error;
+  }
+}
+
 async function done(context: AdminContext, command: Command): Promise<void> {
-  const outcome = await context.propose(command, PROPOSE_MS);
+  const outcome = await propose(context, command);
   if (outcome === 'unknown')
     throw new FarkvError(
       'ERR_BUSY',
@@ -104,10 +115,8 @@ export async function answerJoin(context: AdminContext, id: string, args: unknow
         'too many servers have shown join tokens that this server does not know: the next is looked at in a second',
       );
     // The same number as that server's data directory gives (data-directory.ts).
-    const outcome = await context.propose(
-      { t: 'server-add', id, raftId: raftIdOf(`${id}/${instance}`), instance, control, peer, ...shown },
-      PROPOSE_MS,
-    );
+    const raftId = raftIdOf(`${id}/${instance}`);
+    const outcome = await propose(context, { t: 'server-add', id, raftId, instance, control, peer, ...shown });
     if (outcome !== 'unknown' && !outcome.ok && !there()) throw new FarkvError(outcome.code, outcome.message);
   }
   if (!there()) throw new FarkvError('ERR_BUSY', 'the metadata has changed meanwhile');
@@ -138,8 +147,7 @@ async function plan(context: AdminContext): Promise<readonly PlannedMove[]> {
     return owners.length > 0 ? owners : planCopiesIn(driver.state, members);
   }
   const leader = peers.idOf(driver.leader);
-  if (leader === undefined || driver.leads)
-    throw new FarkvError('ERR_NO_LEADER', 'the metadata group has no leader at present');
+  if (leader === undefined || driver.leads) throw noLeader();
   return checkPlan(await peers.call(leader, 'shard-plan', {}, CALL_MS), 'plan');
 }
 

@@ -2,12 +2,12 @@
  * `farkv shard reset`: an operator gives up copies of a shard that do not come back. The leader decides
  * (core/metadata/shard-loss.ts); whoever else is asked passes the call on.
  */
-import { FarkvError } from '../core/errors.js';
 import { memberId, shardNumber } from '../core/metadata/check-state.js';
 import { noCopy, type ResetAsked } from '../core/metadata/shard-loss.js';
 import { boolean, list, maybe, oneOf, record, uint } from '../core/protocol/check.js';
 import type { CallContext } from './calls.js';
 import type { ResetDone } from './metadata/leader-duties.js';
+import { noLeader } from './metadata/no-leader.js';
 import { checkNodeStatus } from './status.js';
 
 export interface ResetCall extends ResetAsked {
@@ -38,7 +38,7 @@ export async function answerReset(context: ResetContext, args: unknown): Promise
   const { acceptLoss, ...asked } = checkResetCall(args, 'shard-reset');
   if (!driver.leads) {
     const leader = peers.idOf(driver.leader);
-    if (leader === undefined) throw new FarkvError('ERR_NO_LEADER', 'the metadata group has no leader at present');
+    if (leader === undefined) throw noLeader();
     return checkResetDone(await peers.call(leader, 'shard-reset', { ...asked, acceptLoss }, CALL_MS), 'shard-reset');
   }
   if (asked.from !== undefined) {

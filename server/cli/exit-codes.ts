@@ -34,6 +34,7 @@ const REACH = 'is a server running there? farkv server starts one; --connect or 
 const hints: Partial<Record<ErrorCode, string>> = {
   ERR_TIMEOUT: `${REACH}; where one is, give it longer with --timeout, and see farkv status`,
   ERR_DISCONNECTED: REACH,
+  ERR_NO_LEADER: 'farkv status names the servers to start again; then repeat the command, unless it has taken effect',
   ERR_SHARD_UNAVAILABLE: 'farkv status shows why; if a server is missing, start it again, with its --data-dir',
   ERR_UNAUTHORIZED:
     'the token comes from --token-file, FARKV_TOKEN_FILE, FARKV_TOKEN or --token, trusted authorities from --tls-ca',

@@ -19,6 +19,7 @@ import type { MemberChange, RaftStatus } from '../../core/raft/index.js';
 import { describeError, type Log } from '../log.js';
 import type { MetadataDriver } from './driver.js';
 import type { GrantState } from './lease-grantor.js';
+import { noLeader } from './no-leader.js';
 import type { Outcome } from './proposer.js';
 
 /** What a cluster that this server makes has. */
@@ -254,8 +255,7 @@ export class LeaderDuties {
     const { driver, grantor, listen, nowMs, log } = this.#options;
     const heard = await listen();
     const current = grantor();
-    if (!heard || current === undefined)
-      throw new FarkvError('ERR_NO_LEADER', 'the metadata group has no leader at present');
+    if (!heard || current === undefined) throw noLeader();
     const { leases } = current;
     const now = nowMs();
     leases.observe(driver.state.members.values(), now);

@@ -56,4 +56,13 @@ test('a drain waits until others have the copies too, so that the server can be 
     t.is(gone.code, 2, gone.stdout);
     t.regex(gone.stderr, /s2 is not one of the servers/);
   }
+
+  await cluster.server(2).kill();
+  const alone = await farkv(['drain', 's3', '--connect', address]);
+  t.is(alone.code, 69, alone.stdout);
+  t.regex(
+    alone.stderr,
+    /the metadata group has no leader at present: .*\nfarkv status names the servers to start again/,
+  );
+  t.notRegex(alone.stderr, /--timeout/);
 });

@@ -18,6 +18,10 @@ export class ClusterConnection {
     this.#timeoutMs = timeoutMs;
   }
 
+  close(): void {
+    this.#client.close();
+  }
+
   /** The answer, with every text in it made visible: it is for a line, and a server may lie. */
   async call(method: string, args: unknown): Promise<unknown> {
     return allVisible(await this.#client.call(method, args, this.#timeoutMs));
@@ -61,30 +65,43 @@ export class ClusterConnection {
   }
 }
 
+/** Throws why this server is of no use; ERR_ABORTED with the signal. */
+export async function openCluster(
+  address: string,
+  { timeoutMs, tls, token }: Connection,
+  signal?: AbortSignal,
+): Promise<ClusterConnection> {
+  const { ControlClient: Client } = await import('../../net/control-client.js');
+  const hello = { role: 'admin', ...(token === undefined ? {} : { token }) } as const;
+  try {
+    const client = await Client.open({
+      ...{ address, trust: tls, timeoutMs, hello },
+      ...(signal === undefined ? {} : { signal }),
+    });
+    return new ClusterConnection(client, timeoutMs);
+  } catch (error) {
+    throw error instanceof FarkvError ? asRefusal(error) : error;
+  }
+}
+
 /** Throws the last server's error when none answers. */
 export async function withCluster<T>(
-  { addresses, timeoutMs, tls, token }: Connection,
+  connection: Connection,
   use: (cluster: ClusterConnection) => Promise<T>,
 ): Promise<T> {
-  const { ControlClient: Client } = await import('../../net/control-client.js');
   let last: unknown;
-  for (const address of addresses) {
-    let client: ControlClient;
+  for (const address of connection.addresses) {
+    let cluster: ClusterConnection;
     try {
-      client = await Client.open({
-        address,
-        trust: tls,
-        timeoutMs,
-        hello: { role: 'admin', ...(token === undefined ? {} : { token }) },
-      });
+      cluster = await openCluster(address, connection);
     } catch (error) {
-      last = error instanceof FarkvError ? asRefusal(error) : error;
+      last = error;
       continue;
     }
     try {
-      return await use(new ClusterConnection(client, timeoutMs));
+      return await use(cluster);
     } finally {
-      client.close();
+      cluster.close();
     }
   }
   throw last;

@@ -53,3 +53,9 @@ test('what shards wait for is said above them', (t) => {
   const fresh = topScreen(viewWith({ shards: [{ shard: 0, state: 'unassigned' }] }), WIDE);
   t.regex(fresh, /^shard 0: no server has it yet: the leader waits for servers .*\nshard 0: unassigned at nobody/m);
 });
+
+test('what is shown of a server that does not answer any more is said to be old', (t) => {
+  const [first, second] = topScreen(viewWith(), { columns: 80, rows: 24 }, true).split('\n');
+  t.is(first, 's1 does not answer: this is of 00:00:03 UTC, and each known server is asked');
+  t.regex(second ?? '', /^farkv /);
+});

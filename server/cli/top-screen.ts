@@ -100,6 +100,8 @@ function sentence(text: string, width: number): string[] {
   return wrapped(pieces, width, ' ', INDENT);
 }
 
+const timeText = (ms: number): string => `${new Date(ms).toISOString().slice(11, 19)} UTC`;
+
 function headline(view: View): string[] {
   const { shards, clusterId, leader, term, atMs } = view;
   const served = shards.filter(({ state }) => state === 'serving').length;
@@ -108,7 +110,7 @@ function headline(view: View): string[] {
   const wanted = shards.reduce((n, shard) => n + shard.wanted, 0);
   return [
     `farkv ${visible(clusterId).slice(0, 8)}`,
-    `${new Date(atMs).toISOString().slice(11, 19)} UTC`,
+    timeText(atMs),
     `leader ${visible(leader || 'none')}, term ${term}`,
     `${served} of ${shards.length} shards served`,
     `copies ${inSync}/${wanted} in sync`,
@@ -118,11 +120,18 @@ function headline(view: View): string[] {
 
 const isFine = ({ state, trouble }: ShardView): boolean => state === 'serving' && trouble === '';
 
-/** At most as many lines as the screen has; what needs a person comes first, shards last. */
-export function topScreen(view: View, screen: Screen): string {
+const silence = ({ answeredBy, atMs }: View): string =>
+  `${answeredBy} does not answer: this is of ${timeText(atMs)}, and each known server is asked`;
+
+/**
+ * At most as many lines as the screen has; what needs a person comes first, shards last. `isSilent`: the server that
+ * was asked does not answer any more.
+ */
+export function topScreen(view: View, screen: Screen, isSilent = false): string {
   const wrong = view.shards.filter((shard) => !isFine(shard));
   const isCalm = view.attention.length === 0 && view.underWay.length === 0;
   const lines = [
+    ...(isSilent ? sentence(silence(view), screen.columns) : []),
     ...wrapped(headline(view), screen.columns),
     ...(view.gets.perSecond === 0
       ? []

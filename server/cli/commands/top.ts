@@ -2,15 +2,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Argv } from 'yargs';
 import { visibleJson, visibleLines } from '../../../core/visible-text.js';
-import { viewOf, type Look } from '../../http/view.js';
+import { viewOf, type Look, type View } from '../../http/view.js';
 import type { CliCommand } from '../command.js';
-import { withCluster, type ClusterConnection } from '../cluster.js';
+import { openCluster, withCluster, type ClusterConnection } from '../cluster.js';
 import { connectionOptions, readConnection, type Connection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { print } from '../output.js';
 import { isEnd } from '../top-keys.js';
 import { topScreen } from '../top-screen.js';
-import { watch } from '../top-watch.js';
+import { watch, type Asked } from '../top-watch.js';
 
 const EACH_MS = 1000;
 const ENTER = '\x1b[?1049h\x1b[?25l';
@@ -18,25 +18,33 @@ const LEAVE = '\x1b[?25h\x1b[?1049l';
 const HOME = '\x1b[H';
 const TO_LINE_END = '\x1b[K';
 const TO_SCREEN_END = '\x1b[J';
+
 async function look(cluster: ClusterConnection): Promise<Look> {
   return { status: await cluster.status(), atMs: Date.now() };
 }
 
-const pause = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const over = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', over);
-      resolve();
-    };
-    const timer = setTimeout(over, EACH_MS);
-    signal.addEventListener('abort', over);
-    if (signal.aborted) over();
-  });
+/** Connects when it is looked at for the first time. */
+function serverAt(address: string, connection: Connection): Asked {
+  const end = new AbortController();
+  let opened: Promise<ClusterConnection> | undefined;
+  return {
+    look: async () => look(await (opened ??= openCluster(address, connection, end.signal))),
+    close: () => {
+      end.abort();
+      opened?.then(
+        (cluster) => cluster.close(),
+        () => undefined,
+      );
+    },
+  };
+}
 
-function show(now: Look, before: Look | undefined): void {
+const wait = (ms: number, signal: AbortSignal): Promise<void> =>
+  sleep(ms, undefined, { signal }).catch(() => undefined);
+
+function draw(view: View, isSilent: boolean): void {
   const { columns, rows } = process.stdout;
-  const text = visibleLines(topScreen(viewOf(now, before), { columns, rows }));
+  const text = visibleLines(topScreen(view, { columns, rows }, isSilent));
   process.stdout.write(`${HOME}${text.replaceAll('\n', `${TO_LINE_END}\n`)}${TO_LINE_END}${TO_SCREEN_END}`);
 }
 
@@ -50,11 +58,18 @@ async function onTerminal(connection: Connection): Promise<void> {
   if (stdin.isTTY) stdin.setRawMode(true).on('data', key).resume();
   process.on('SIGINT', stop).on('SIGTERM', stop);
   stdout.write(ENTER);
+  let view: View | undefined;
   try {
     await watch(
-      (use) => withCluster(connection, (cluster) => use(() => look(cluster))),
-      show,
-      () => pause(end.signal),
+      {
+        ...connection,
+        server: (address) => serverAt(address, connection),
+        show: (now, before) => draw((view = viewOf(now, before)), false),
+        silent: () => {
+          if (view !== undefined) draw(view, true);
+        },
+        wait,
+      },
       end.signal,
     );
   } finally {
@@ -65,7 +80,7 @@ async function onTerminal(connection: Connection): Promise<void> {
 }
 
 /** Rates are those between two looks. */
-const ofOneSecond = (connection: Connection): Promise<ReturnType<typeof viewOf>> =>
+const ofOneSecond = (connection: Connection): Promise<View> =>
   withCluster(connection, async (cluster) => {
     const before = await look(cluster);
     await sleep(EACH_MS);

@@ -32,15 +32,19 @@ test('a handover is not said to wait for room that it does not wait for', (t) =>
   );
 });
 
-test('of owners that were replaced together each is told, and earlier ones are not', (t) => {
+test('of owners that were replaced together each is told, and of earlier ones how many there were lately', (t) => {
   const of = (from: string, to: string, agoMs: number) =>
     ({ from, to, shards: 2, why: 'silent', values: 'all', agoMs }) as const;
   const lines = failoverLines({
-    failovers: [of('s3', 's1', 7000), of('s4', 's1', 7900), of('s4', 's2', 8100), of('s2', 's1', 60_000)],
+    failovers: [of('s3', 's1', 7000), of('s4', 's1', 7900), of('s4', 's2', 8100), of('s2', 's1', 600_000)],
   });
   t.deepEqual(
     lines.map((line) => /^last failover: (.*) s ago, since \S+ did not answer/.exec(line)?.[1]),
     ['2 shards from s3 to s1 7', '2 shards from s4 to s1 8', '2 shards from s4 to s2 8'],
   );
   t.deepEqual(failoverLines({ failovers: [] }), []);
+  const earlier = [of('s3', 's1', 7000), of('s2', 's1', 12_000), of('s4', 's2', 599_999), of('s1', 's2', 600_000)];
+  t.deepEqual(failoverLines({ failovers: earlier }).slice(1), [
+    'and 2 more in the last ten minutes: farkv status --json has them (failovers)',
+  ]);
 });

@@ -83,12 +83,21 @@ export function moveLines({ moves, shards }: ClusterStatus): string[] {
 /** Owners that fell silent together are replaced within this time: by copies at once, or when their leases are over. */
 const TOGETHER_MS = 5000;
 
-/** The newest, why it was, and those shortly before it; of an owner whose shards went to several servers, a line each. */
+/** As long as the alert FarkvFailovers counts (docs/dashboards/alerts.yml). */
+const LATELY_MS = 600_000;
+
+/**
+ * The newest, why it was, and those shortly before it; of an owner whose shards went to several servers, a line each.
+ * Then how many more there were lately.
+ */
 export function failoverLines({ failovers }: Pick<ClusterStatus, 'failovers'>): string[] {
   const newestMs = failovers[0]?.agoMs ?? 0;
-  return failovers
-    .filter(({ agoMs }) => agoMs - newestMs < TOGETHER_MS)
-    .map((one) => `last failover: ${whatText(one)} ${Math.round(one.agoMs / 1000)} s ago, ${whyText(one)}`);
+  const last = failovers.filter(({ agoMs }) => agoMs - newestMs < TOGETHER_MS);
+  const more = failovers.filter(({ agoMs }) => agoMs < LATELY_MS && agoMs - newestMs >= TOGETHER_MS).length;
+  return [
+    ...last.map((one) => `last failover: ${whatText(one)} ${Math.round(one.agoMs / 1000)} s ago, ${whyText(one)}`),
+    ...(more === 0 ? [] : [`and ${more} more in the last ten minutes: farkv status --json has them (failovers)`]),
+  ];
 }
 
 /** Beside the time when it was; `shards`: which they are. */

@@ -79,8 +79,37 @@ test('servers have a port of their own: as given, as --peers says, or the contro
   t.throws(() => load({ listen: '127.0.0.1:64000' }), refused(/--peer-listen is needed: 64000 \+ 2000 is not a port/));
   t.throws(
     () => load({ id: 's1', listen: '127.0.0.1:7400', peers: 's1=127.0.0.1:7400' }),
-    refused(/127\.0\.0\.1:7400 is both a control address .* a port of their own/),
+    refused(/127\.0\.0\.1:7400 is given for clients .*--listen.* and for the other servers .*--peers/),
   );
+});
+
+test('two options that listen at one address are both named, and no other program', (t) => {
+  const one = '127.0.0.1:7400';
+  const names = ['--listen', '--peer-listen', '--http-listen', '--fabric-listen'] as const;
+  for (const [i, a] of names.entries())
+    for (const b of names.slice(i + 1)) {
+      const given = { listen: '127.0.0.1:7500', [a.slice(2)]: one, [b.slice(2)]: one };
+      t.throws(
+        () => load(given),
+        refused(new RegExp(`^127\\.0\\.0\\.1:7400 is given for .*\\(${a}\\).*\\(${b}`)),
+        `${a} ${b}`,
+      );
+    }
+  const own = refused(/needs a port of its own/);
+  for (const [listen, http] of [
+    ['0.0.0.0:7400', one],
+    [one, '0.0.0.0:7400'],
+    ['[::]:7400', one],
+    ['127.0.0.1:5400', one],
+    ['127.0.0.1:6400', one],
+  ])
+    t.throws(() => load({ ...{ listen, insecure: true }, 'http-listen': http }), own, `${listen ?? ''} ${http ?? ''}`);
+  for (const given of [
+    { listen: '127.0.0.1:0', 'http-listen': '127.0.0.1:0', 'peer-listen': '127.0.0.1:0' },
+    { listen: one, 'http-listen': '[::1]:7400' },
+    { listen: '127.0.0.1:6400', 'http-listen': one, transport: 'shm' },
+  ])
+    t.notThrows(() => load(given), JSON.stringify(given));
 });
 
 test('an unknown option or key is named with the one that was probably meant', (t) => {

@@ -177,13 +177,6 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     throw configError(`${where('id')} is needed with ${where('join')}: a name that no other server of the cluster has`);
   const ownPort = named?.filter((p) => p.id === id).map((p) => parseHostPort(p.address).port)[0];
   const peerListen = read('peer-listen') ?? listen.map((a) => peerAddressOf(a, ownPort, where));
-  const both = listen.find((a) => a.port !== 0 && peerListen.some((b) => b.port === a.port && b.host === a.host));
-  if (both !== undefined) {
-    throw configError(
-      `${formatHostPort(both)} is both a control address (${where('listen')}) and one for the other servers: ` +
-        `${where('peers')} and ${where('peer-listen')} name a port of their own, by default the control port + ${PEER_PORT_OFFSET}`,
-    );
-  }
   const peers = groupPeers(named ?? [{ id, address: peerListen.map(formatHostPort)[0] ?? '' }]);
   if (!peers.some((p) => p.id === id))
     throw configError(`${where('peers')}: ${id} is not in it; every server, this one too, must be named`);
@@ -198,6 +191,8 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   const { transports, auto } = isWitness
     ? { transports: [], auto: true }
     : chooseTransports(need('transport'), options.hasVerbs === true);
+  const data = transports.includes('tcp') ? fabricListen : [];
+  checkApart({ listen, 'peer-listen': peerListen, 'http-listen': httpListen, 'fabric-listen': data }, where);
   const directory = read('secrets');
   const problem = directory === undefined ? undefined : directoryProblem(directory);
   if (directory !== undefined && problem !== undefined)
@@ -366,6 +361,39 @@ function peerAddressOf(control: HostPort, port: number | undefined, where: (name
   if (chosen > 65_535)
     throw configError(`${where('peer-listen')} is needed: ${control.port} + ${PEER_PORT_OFFSET} is not a port`);
   return { host: control.host, port: chosen };
+}
+
+/** What listens at these addresses, as a message names it. */
+const USES = {
+  listen: 'clients and operators',
+  'peer-listen': 'the other servers',
+  'http-listen': 'http',
+  'fabric-listen': 'data',
+} as const;
+
+/** An address of all of the machine's addresses takes the port at each of them; `::` takes that of IPv4 too. */
+const takes = (a: string, b: string): boolean => a === b || a === '::' || (a === '0.0.0.0' && !b.includes(':'));
+
+/** The bind would fail, and blame another program. */
+function checkApart(
+  listeners: Readonly<Record<keyof typeof USES, readonly HostPort[]>>,
+  where: (name: OptionName) => string,
+): void {
+  const all = (Object.keys(USES) as (keyof typeof USES)[]).flatMap((name) =>
+    listeners[name].map((address) => ({ name, address })),
+  );
+  for (const [i, { name, address: b }] of all.entries()) {
+    const other = all.slice(0, i).find(({ name: of, address: a }) => {
+      const isSame = a.port === b.port && (takes(a.host, b.host) || takes(b.host, a.host));
+      return of !== name && b.port !== 0 && isSame;
+    });
+    if (other === undefined) continue;
+    const byPeers = name === 'peer-listen' ? `, which ${where('peers')} may have named` : '';
+    throw configError(
+      `${formatHostPort(b)} is given for ${USES[other.name]} (${where(other.name)}) and for ${USES[name]} (${where(name)}${byPeers}): ` +
+        `each needs a port of its own; by default the other servers have the control port + ${PEER_PORT_OFFSET}, and data + ${DATA_PORT_OFFSET}`,
+    );
+  }
 }
 
 function trusted<T>(read: () => T, where: string): T {

@@ -122,9 +122,14 @@ test('refused, unreachable, silent, malformed and lost are told apart', async (t
   await fails(
     await listen(t, (socket) => socket.end()),
     'ERR_DISCONNECTED',
-    /closed the connection without an answer: does it want TLS\?/,
+    /closed the connection without an answer: does it want TLS\? Is it the port of data or of http/,
   );
   await fails(await listen(t, (socket) => socket.write('220 smtp.example.net\r\n')), 'ERR_DISCONNECTED', /not farkv/);
+  await fails(
+    await listen(t, (socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n')),
+    'ERR_DISCONNECTED',
+    /it speaks http: .* --listen$/,
+  );
   await fails(
     await listen(t, (socket) => socket.write(encodeFrame({ t: 'call', id: 1, method: 'm', args: null }))),
     'ERR_PROTOCOL',

@@ -42,6 +42,10 @@ export interface OutgoingHandlers {
   readonly closed: (error: FarkvError) => void;
 }
 
+const OTHER_TLS = 'is it one without TLS, or the port of data, and not --listen?';
+/** The port of data knows no certificates; who speaks no TLS answers with no version of it. */
+const NO_TLS = /^ERR_SSL_(SSL.*_ALERT_HANDSHAKE_FAILURE|WRONG_VERSION_NUMBER)$/;
+
 export class Outgoing {
   readonly connection: Connection;
   readonly #options: OutgoingOptions;
@@ -58,7 +62,10 @@ export class Outgoing {
     const socket = this.#dial();
     this.connection = new Connection(socket, limitsOf(hello.role), {
       frame: (frame) => this.#received(frame),
-      closed: (error) => handlers.closed(error ?? new FarkvError('ERR_DISCONNECTED', this.#hungUp())),
+      closed: (error) =>
+        handlers.closed(
+          error === undefined ? new FarkvError('ERR_DISCONNECTED', this.#hungUp()) : this.#inWords(error),
+        ),
     });
   }
 
@@ -87,17 +94,26 @@ export class Outgoing {
   }
 
   /**
-   * A server with TLS and one without have no words for each other. Between servers a start or an end is the likelier
+   * A server with TLS and one without have no words for each other, nor have its ports. Between servers a start or an end is the likelier
    * reason.
    */
   #hungUp(): string {
     const text = 'the server closed the connection';
     const { trust, hello } = this.#options;
     if (hello.role === 'peer') return text;
-    if (trust !== undefined && this.#state === 'dialing') return `${text} in the TLS handshake: is it one without TLS?`;
-    if (trust === undefined && this.#state !== 'open')
-      return `${text} without an answer: does it want TLS? Or it has no file descriptors left`;
-    return text;
+    if (this.#state === 'open') return text;
+    if (trust === undefined)
+      return `${text} without an answer: does it want TLS? Is it the port of data or of http, and not --listen? Or it has no file descriptors left`;
+    return this.#state === 'dialing'
+      ? `${text} in the TLS handshake: ${OTHER_TLS}`
+      : `${text} without an answer: is it the port of http, and not --listen?`;
+  }
+
+  /** What OpenSSL says is for its own developers. */
+  #inWords(error: FarkvError): FarkvError {
+    const { code = '' } = (error.cause ?? {}) as NodeJS.ErrnoException;
+    if (this.#state !== 'dialing' || this.#options.hello.role === 'peer' || !NO_TLS.test(code)) return error;
+    return new FarkvError('ERR_DISCONNECTED', `the TLS handshake failed: ${OTHER_TLS}`, { cause: error.cause });
   }
 
   #received(frame: Frame): void {

@@ -12,6 +12,8 @@ import type { Frame } from './messages.js';
 import { decodeValue, encodeValue } from './value.js';
 
 const PREFIX = 4;
+/** `HTTP`, as the answers of web servers begin. */
+const HTTP = 0x48545450;
 
 /** A frame's bytes, with its length, ready to be written. */
 export function encodeFrame(frame: Frame): Uint8Array {
@@ -93,7 +95,9 @@ export class FrameReader {
     if (bytes === 0 || bytes > this.limits.bytes) {
       throw new FarkvError(
         'ERR_PROTOCOL',
-        `a frame of ${bytes} bytes, 1 to ${this.limits.bytes} are taken: not farkv, or not this version`,
+        bytes === HTTP
+          ? 'it speaks http: clients and operators use the port that a server of farkv has by --listen'
+          : `a frame of ${bytes} bytes, 1 to ${this.limits.bytes} are taken: not farkv, or not this version`,
       );
     }
     if (have - PREFIX < bytes) return false;

@@ -59,13 +59,12 @@ const schemeOf = ({ protocol }: URL): string => protocol.slice(0, -1);
 /** What becomes of a connection that the other end took. */
 const TAKEN = /^(ECONNRESET|EPIPE|EPROTO|HPE_.*|ERR_SSL_.*)$/;
 
+const isTaken = (error: unknown): boolean => TAKEN.test((error as NodeJS.ErrnoException).code ?? '');
+const NOT_HTTP = '; farkv ready asks the port that a server has by --http-listen: is this another port of it?';
+
 /** Whoever took the connection and did not understand what it was sent may speak the other of http and https. */
-async function otherScheme(
-  url: URL,
-  { name, code }: NodeJS.ErrnoException,
-  timeoutMs: number,
-): Promise<URL | undefined> {
-  if (name === 'AbortError' || !TAKEN.test(code ?? '') || timeoutMs <= 0) return undefined;
+async function otherScheme(url: URL, error: Error, timeoutMs: number): Promise<URL | undefined> {
+  if (error.name === 'AbortError' || !isTaken(error) || timeoutMs <= 0) return undefined;
   const other = new URL(url);
   other.protocol = url.protocol === 'https:' ? 'http:' : 'https:';
   return await ask(other, timeoutMs).then(
@@ -107,14 +106,10 @@ const ready: CliCommand<ReadyArguments> = {
       else say(said);
       process.exitCode = status === 200 ? EXIT.ok : EXIT.failed;
     } catch (error) {
-      const other = await otherScheme(
-        url,
-        error as NodeJS.ErrnoException,
-        Math.floor(timeoutMs - (performance.now() - begunMs)),
-      );
+      const other = await otherScheme(url, error as Error, Math.floor(timeoutMs - (performance.now() - begunMs)));
       say(
         other === undefined
-          ? `${url.host} does not answer ${schemeOf(url)}: ${visible((error as Error).message)}`
+          ? `${url.host} does not answer ${schemeOf(url)}: ${visible((error as Error).message)}${isTaken(error) ? NOT_HTTP : ''}`
           : `${url.host} speaks ${schemeOf(other)}, and was asked by ${schemeOf(url)}: farkv ready ${other.origin}`,
       );
       process.exitCode = EXIT.unavailable;

@@ -138,7 +138,12 @@ test('what an operator does not say has a default by level; what does not fit is
   });
   for (const wrong of [{ replicas: 6 }, { replicas: 0 }, { replicas: 1.5 }, { minInSync: 3 }])
     t.throws(() => policyFrom({ ...given, level: 'replicated', ...wrong }, undefined), { code: 'ERR_CONFIG' });
-  t.throws(() => policyFrom({ ...given, level: 'cache', replicas: 2 }, undefined), { code: 'ERR_CONFIG' });
+  const isCache = { level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' } as const;
+  for (const [asked, way] of [
+    [{ replicas: 3 }, /: --level replicated --replicas 3$/],
+    [{ onLoss: 'wait' }, /: --level replicated --replicas 2 --on-loss wait$/],
+  ] as const)
+    t.throws(() => policyFrom({ ...given, level: undefined, ...asked }, isCache), { code: 'ERR_CONFIG', message: way });
   t.regex(renderReplication([{ tenant: 'blue', ...replicated }]), /blue +replicated +2 +1 +wait/);
 });
 

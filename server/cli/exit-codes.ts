@@ -45,7 +45,10 @@ const hints: Partial<Record<ErrorCode, string>> = {
   ERR_INDETERMINATE: 'read the key to see whether it took effect',
 };
 
-export function hintFor(error: unknown): string | undefined {
+/** `command`: which has failed, where that is known; it is not the way out. */
+export function hintFor(error: unknown, command?: string): string | undefined {
+  if (command === 'status' && error instanceof FarkvError && error.code === 'ERR_TIMEOUT')
+    return `${REACH}; where one is, give it longer with --timeout, or ask other servers too: --connect takes several`;
   return error instanceof FarkvError ? hints[error.code] : undefined;
 }
 

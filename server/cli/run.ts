@@ -196,7 +196,7 @@ export async function main(args: readonly string[]): Promise<void> {
     const code = error instanceof WriteFailure ? EXIT.output : exitCodeOf(error);
     printError(`${program}: ${visible(error instanceof Error ? error.message : String(error))}\n`);
     if (error instanceof Error && process.env.FARKV_STACK !== undefined) printError(`${error.stack ?? ''}\n`);
-    const hint = hintFor(error);
+    const hint = hintFor(error, name);
     if (hint !== undefined) printError(`${hint}\n`);
     if (code === 2)
       printError(

@@ -1,5 +1,7 @@
 import test from 'ava';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inRepository } from '../../bench/repository.js';
@@ -115,6 +117,20 @@ test.serial('no server answering is 69, and says where it was looked for', async
   const get = await farkv(['get', 'a', '--connect', '127.0.0.1:1', '--timeout', '100ms']);
   t.is(get.code, 69);
   t.regex(get.stderr, /no server listens there \(127.0.0.1:1\): .*ECONNREFUSED.*\nis a server running there\?/);
+});
+
+test.serial('the hint of a server that is silent does not name the command that has failed', async (t) => {
+  const silent = createServer().listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  t.teardown(() => silent.close());
+  const at = ['--connect', `127.0.0.1:${(silent.address() as AddressInfo).port}`, '--timeout', '200ms'];
+  const hintOf = async (...command: string[]): Promise<string> => {
+    const { code, stderr } = await farkv([...command, ...at]);
+    t.is(code, 69);
+    return stderr.split('\n')[1] ?? '';
+  };
+  t.regex(await hintOf('status'), /give it longer with --timeout, or ask other servers too: --connect takes several$/);
+  t.regex(await hintOf('member', 'list'), /give it longer with --timeout, and see farkv status$/);
 });
 
 test.serial('another store that does not answer is named, and nothing is said about farkv servers', async (t) => {

@@ -71,7 +71,10 @@ export function policyFrom(asked: Asked, known: Policy | undefined): Policy {
     if (!Number.isInteger(value) || value < 1 || value > most)
       throw new FarkvError('ERR_CONFIG', `--${name}: must be a whole number from 1 to ${most}, and would be ${value}`);
   if (level === 'cache' && (replicas !== 1 || asked.onLoss === 'wait'))
-    throw new FarkvError('ERR_CONFIG', 'a cache has one copy, and is served empty when that is lost');
+    throw new FarkvError(
+      'ERR_CONFIG',
+      `a cache has one copy, and is served empty when that is lost; for more say it all: --level replicated --replicas ${Math.max(2, replicas)}${asked.onLoss === undefined ? '' : ` --on-loss ${asked.onLoss}`}`,
+    );
   return {
     level,
     replicas,

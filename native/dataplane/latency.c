@@ -23,9 +23,11 @@ void latencies_settle(worker *w) {
 static __attribute__((noinline)) void tell_slow(const op *o, fkv_status s) {
     const dataplane_config *c = &o->worker->d->c;
     if (!c->on_slow) return;
+    /* What came may have been no request at all. */
+    if (o->request.op == 0 || o->request.op >= FKV_OP_COUNT) return;
     bool held = o->prepared_ns != 0 && o->last != DATAPLANE_LAST_NONE;
     c->on_slow(c->ctx, &(dataplane_slow){ .client = o->client ? o->client->ticket.client : 0,
-                                          .hash = fkv_op_is(o->request.op, FKV_KEYED) ? o->hash : 0,
+                                          .hash = o->hash,
                                           .ns = fkv_now_ns() - o->arrived_ns,
                                           .queued_ns = held ? o->prepared_ns - o->arrived_ns : 0,
                                           .held_ns = held ? o->ready_ns - o->prepared_ns : 0,

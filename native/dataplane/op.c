@@ -44,7 +44,7 @@ op *op_new(client *c) {
     o->state = OP_ARRIVED;
     o->recorded = o->streams = o->quarantined = o->aside = o->fed = o->held = o->replicated = o->removes = false;
     o->announced = o->pulled = 0;
-    o->starved_ns = o->prepared_ns = 0;
+    o->hash = o->starved_ns = o->prepared_ns = 0;
     o->worker = w;
     o->client = c;
     o->tenant = (uint8_t)c->ticket.tenant;

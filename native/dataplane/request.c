@@ -63,8 +63,10 @@ static fkv_status admit(worker *w, client *c, op *o) {
     fkv_status s = r->flags & FKV_REQUEST_SCAN_COPY ? shard_copy_status(w, o->shard) : shard_status(w, o->shard);
     /* A change waits for the next owner, or for this one to go on. */
     if (s != FKV_OK && fkv_op_is(r->op, FKV_CHANGES) && shard_hands(o->shard)) s = FKV_OK;
-    if (s != FKV_OK || !fkv_op_is(r->op, FKV_KEYED)) return s;
+    if (!fkv_op_is(r->op, FKV_KEYED)) return s;
+    /* Of a refusal, too: its line in the log names the key by it. */
     o->hash = fkv_hash_key(&w->d->c.hash_seed, r->space, o->key, r->key_bytes);
+    if (s != FKV_OK) return s;
     return fkv_range_shard(c->tenant->shards, o->hash) == r->shard ? FKV_OK : FKV_BAD_REQUEST;
 }
 

@@ -50,6 +50,46 @@ TEST(a_shard_answers_only_while_it_is_served_here) {
     down();
 }
 
+static dataplane_slow told;
+static uint32_t told_count;
+static void on_slow(void *ctx, const dataplane_slow *s) {
+    (void)ctx;
+    told = *s;
+    told_count++;
+}
+/* A call is made after what its worker has told. */
+static void settle(void) { (void)rig_shard_call(&r, dataplane_get_layout, 0); }
+
+TEST(a_request_that_is_refused_is_told_with_its_own_key) {
+    rig_init(&r, provider, NULL);
+    r.config.on_slow = on_slow;
+    r.config.slow_ns = 1;
+    rig_start(&r);
+    raw_up(&c, &r, 1);
+    uint64_t hash = fkv_hash_key(&RIG_SEED, 0, "k", 1), other = fkv_hash_key(&RIG_SEED, 0, "other", 5);
+    CHECK_EQ(raw_put(&c, "other", "v", 1), FKV_NOT_OWNER);
+    settle();
+    CHECK(told.hash == other && told.status == FKV_NOT_OWNER);
+    CHECK_EQ(rig_open_shard(&r, raw_shard_of(0, "k", 1), 0, TABLE_MEMORY_MIN, NULL), FKV_OK);
+    CHECK_EQ(raw_put(&c, "k", "v", 1), FKV_SHARD_CLOSED);
+    settle();
+    CHECK(told.hash == hash && told.status == FKV_SHARD_CLOSED && told.op == FKV_OP_PUT);
+    /* Of one that makes no sense no key was read. */
+    fkv_request q = raw_request(&c, FKV_OP_PUT, "k");
+    q.sequence = 0;
+    CHECK_EQ(raw_ask(&c, &q, "k", NULL, 0, NULL), FKV_BAD_REQUEST);
+    settle();
+    CHECK(told.hash == 0 && told.status == FKV_BAD_REQUEST);
+    /* And what is of no kind is not told. */
+    uint32_t before = told_count;
+    q = raw_request(&c, FKV_OP_GET, "k");
+    q.op = UINT8_MAX;
+    CHECK_EQ(raw_ask(&c, &q, "k", NULL, 0, NULL), FKV_BAD_REQUEST);
+    settle();
+    CHECK_EQ(told_count, before);
+    down();
+}
+
 TEST(shards_are_opened_and_closed_once) {
     rig_init(&r, provider, NULL);
     rig_start(&r);
@@ -405,6 +445,7 @@ TEST(what_growth_left_is_cleared_also_when_nobody_asks_for_anything) {
 
 static void tests(void) {
     RUN(a_shard_answers_only_while_it_is_served_here);
+    RUN(a_request_that_is_refused_is_told_with_its_own_key);
     RUN(shards_are_opened_and_closed_once);
     RUN(a_lease_covers_the_served_shards_by_their_incarnation);
     RUN(a_closing_shard_is_leased_no_more_and_closes_after_its_last_lease);

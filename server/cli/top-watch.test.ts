@@ -86,6 +86,19 @@ test('it ends at once with the signal, whatever is waited for', async (t) => {
     await t.notThrowsAsync(watch(watched, end.signal));
     t.true(closed.has('a'));
   }
+  // Before it is said that the server is silent: then no other is asked any more.
+  const end = new AbortController();
+  const wait: Watched['wait'] = (_, signal) =>
+    new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
+  const { watched, shown, closed, asked } = rig({ a: [1, 'nothing'], b: ['nothing'] }, { timeoutMs: 1e9 });
+  let waits = 0;
+  const paced: Watched['wait'] = (ms, signal) => (waits++ === 0 ? watched.wait(ms, signal) : wait(ms, signal));
+  const show: Watched['show'] = (now, before) => {
+    watched.show(now, before);
+    setTimeout(() => end.abort(), 50);
+  };
+  await t.notThrowsAsync(watch({ ...watched, show, wait: paced }, end.signal));
+  t.deepEqual([shown, asked, [...closed]], [['1 after none'], ['a'], ['a']]);
 });
 
 test('where nothing was ever shown, or a server refuses, it says so at once', async (t) => {

@@ -92,6 +92,8 @@ class Watch {
     const { server, silent } = this.#watched;
     const pending = this.#open.map(answerOf);
     let answer = pending.length === 0 ? undefined : await this.#soon(Promise.any(pending));
+    // What is asked from here on would not be closed.
+    this.#signal.throwIfAborted();
     if (answer === undefined) {
       if (this.#before !== undefined) silent();
       const all = this.#known().map(server);

@@ -111,7 +111,9 @@ class Watch {
   /** undefined: it failed, or nothing came for a while. */
   async #soon(answer: Promise<Answer>): Promise<Answer | undefined> {
     const come = new AbortController();
-    const silence = this.#watched.wait(SILENT_MS, AbortSignal.any([come.signal, this.#signal]));
+    // Not AbortSignal.any: nothing would keep that signal while it is waited for.
+    this.#signal.addEventListener('abort', () => come.abort(), { signal: come.signal });
+    const silence = this.#watched.wait(SILENT_MS, come.signal);
     const soon = await Promise.race([answer.catch(() => undefined), silence]);
     come.abort();
     return soon ?? undefined;

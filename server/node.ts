@@ -54,7 +54,7 @@ import { NO_TROUBLES, ShardDriver } from './shards/driver.js';
 import { probe } from './shards/probe.js';
 import { openDataPlane, type OpenDataPlaneOptions, type OpenedDataPlane } from './open-data-plane.js';
 import type { ClusterStatus } from './status.js';
-import { availableTransports } from './transports.js';
+import { availableTransports, tryListening } from './transports.js';
 import { othersOf } from './values-elsewhere.js';
 import { isAllFound, isDurable, toldOf, valuesOf, type Values } from './values-log.js';
 import { PACKAGE_VERSION } from './version.js';
@@ -205,6 +205,7 @@ export class FarkvNode {
     this.#undo.push(() => group.stop());
     const ports = await this.#ports(group, directory);
     this.#undo.push(() => group.handOver());
+    if (directory.clusterId === '') await tryListening(this.#settings, transports, this.#native.rdmaAddresses);
 
     if (directory.joined) await this.#askForPlace(group, directory, ports);
     group.start(ports.peer);

@@ -20,7 +20,7 @@ import { removeSockets, socketPaths } from './runtime-directory.js';
 import { isTraced, reportSlow } from './slow-lines.js';
 import type { NodeStatus } from './status.js';
 import { reportTransports } from './transport-lines.js';
-import { attempts, fabricAddresses, listenList } from './transports.js';
+import { attempts, fabricAddresses, listenList, portTaken } from './transports.js';
 import { startsWith } from './values-aside.js';
 import type { Others } from './values-elsewhere.js';
 import { logFailure, recover, type Values } from './values-log.js';
@@ -191,7 +191,7 @@ async function start(options: OpenDataPlaneOptions, workers: number, listen: rea
     return { plane, bound: addresses, found };
   } catch (error) {
     await plane.close();
-    throw (error as { code?: unknown }).code === 'ERR_ADDRESS_IN_USE' ? portTaken(error) : error;
+    throw (error as { code?: unknown }).code === 'ERR_ADDRESS_IN_USE' ? portTaken(describeError(error), error) : error;
   } finally {
     recovering = false;
   }
@@ -225,13 +225,6 @@ function transportLost(
     );
   else fatal(new FarkvError('ERR_UNSUPPORTED', `${gone}: start this server again when farkv doctor finds the device`));
 }
-
-const portTaken = (cause: unknown): FarkvError =>
-  new FarkvError(
-    'ERR_ADDRESS_IN_USE',
-    `data: ${describeError(cause)}: stop the program that listens there, or choose other ports with --fabric-listen (by default the control port + 1000)`,
-    { cause },
-  );
 
 function logPages(plane: DataPlane, log: Log): void {
   plane.stats().then(

@@ -1,13 +1,15 @@
 /** Which transports this server offers, where each listens, and under which addresses others find it. */
+import { createServer } from 'node:net';
 import type { RdmaAddress } from '../native/addon.js';
 import type { Listening } from '../native/data-plane.js';
 import { FarkvError } from '../core/errors.js';
 import { bare, encrypted, inTheClear, isEncrypted } from '../core/metadata/data-address.js';
 import { ofDevice, type FabricAddress } from '../core/metadata/state.js';
 import { DEVICES_MAX, isSameHost, needsDevice, type Provider } from '../core/providers.js';
-import { VERBS_PORT_OFFSET, type ServerSettings } from './config/settings.js';
+import { DATA_PORT_OFFSET, VERBS_PORT_OFFSET, type ServerSettings } from './config/settings.js';
 import { formatHostPort, parseHostPort, type HostPort } from './config/units.js';
 import { advertised } from './control/advertise.js';
+import { listenAt } from './control/listener.js';
 import type { Log } from './log.js';
 
 /**
@@ -155,6 +157,38 @@ export function listenList(
     }
   }
   return list;
+}
+
+export const portTaken = (what: string, cause: unknown): FarkvError =>
+  new FarkvError(
+    'ERR_ADDRESS_IN_USE',
+    `data: ${what}: stop the program that listens there, or choose other ports with --fabric-listen (by default the control port + ${DATA_PORT_OFFSET})`,
+    { cause },
+  );
+
+/**
+ * Before this server may make a cluster, which keeps the level and the shards that it is made with: what keeps it from
+ * listening for data ends the start now, when those can still be changed too. Throws as openDataPlane.
+ */
+export async function tryListening(
+  settings: ServerSettings,
+  transports: readonly Provider[],
+  rdmaAddresses: () => readonly RdmaAddress[],
+): Promise<void> {
+  if (transports.some(needsDevice)) attempts(settings, transports, rdmaAddresses());
+  if (!transports.includes('tcp')) return;
+  const workers = Math.min(settings.dataPlaneThreads, Math.ceil(settings.shards / Math.max(1, settings.peers.length)));
+  for (const { address } of listenList(settings, ['tcp'], Math.max(1, workers), [])) {
+    const at = parseHostPort(bare(address));
+    const server = createServer();
+    try {
+      await listenAt(server, at, '--fabric-listen');
+    } catch (error) {
+      const isTaken = (error as FarkvError).code === 'ERR_ADDRESS_IN_USE';
+      throw isTaken ? portTaken(`cannot listen on ${formatHostPort(at)}: Address already in use`, error) : error;
+    }
+    await new Promise((resolve) => server.close(resolve));
+  }
 }
 
 /** What the metadata says about them: bound addresses as others may use them. */

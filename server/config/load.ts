@@ -15,7 +15,7 @@ import { certificateFiles, directoryProblem, tokenFiles, type TokenOption } from
 import { roleNameOf } from '../../net/certificate.js';
 import { fileReason, PEM_BYTES_MAX, readRegular, TEXT_BYTES_MAX } from '../../net/regular-file.js';
 import { ANY_SERVER } from '../../core/role-name.js';
-import { DATA_PORTS, FIXED, type AccessSettings, type LogFormat, type Peer } from './settings.js';
+import { DATA_PORT_OFFSET, DATA_PORTS, FIXED, type AccessSettings, type LogFormat, type Peer } from './settings.js';
 import type { ServerSettings, TlsFiles } from './settings.js';
 import { tenantSettings } from './tenants.js';
 import { formatHostPort, isLoopback, parseHostPort, type HostPort } from './units.js';
@@ -29,8 +29,6 @@ const NAMES: ReadonlyMap<string, OptionName> = new Map([
 const PEERS_MAX = 9;
 /** The port between servers is the control port and this, unless it is given. */
 const PEER_PORT_OFFSET = 2000;
-/** The first data port is the control port and this, unless it is given. */
-const DATA_PORT_OFFSET = 1000;
 
 export function configError(message: string, cause?: unknown): FarkvError {
   return new FarkvError('ERR_CONFIG', message, cause === undefined ? undefined : { cause });
@@ -265,7 +263,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   const rdmaTrafficClass = read('rdma-traffic-class');
   if (rdmaDevices !== undefined && auto && !isWitness && !transports.some(needsDevice))
     throw configError(
-      `${where('rdma-device')}: there is no RDMA device that this build can use, so ${rdmaDevices.join()} would not be; farkv doctor says why`,
+      `${where('rdma-device')}: this machine has no RDMA device that this build can use, and ${rdmaDevices.join()} cannot be used; farkv doctor says why`,
     );
   const zone = read('zone');
   return {

@@ -63,6 +63,9 @@ export interface FixedSettings {
 /** A quartz is off by 100 ppm at most, and NTP slews a clock by 500 more. */
 export const FIXED: FixedSettings = { driftPpm: 1000, handshakeMs: 5000, assignAfterMs: 10_000, scrubMs: 300_000 };
 
+/** The first data port is the control port and this, unless it is given. */
+export const DATA_PORT_OFFSET = 1000;
+
 /** Thread n of a data plane listens at a port + n for tcp, and for verbs at that port + this + n. */
 export const VERBS_PORT_OFFSET = 100;
 /** More threads a data plane does not have. */

@@ -49,6 +49,17 @@ const bindErrors: Readonly<
   EACCES: ['ERR_ADDRESS_INVALID', 'this user may not listen there (OPTION)'],
 };
 
+/** Throws ERR_ADDRESS_IN_USE or ERR_ADDRESS_INVALID. `option`: that named the address. */
+export async function listenAt(server: Server, address: HostPort, option = '--listen'): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) => {
+      const [code, text] = bindErrors[cause.code ?? ''] ?? ['ERR_ADDRESS_INVALID', cause.message];
+      reject(new FarkvError(code, `${formatHostPort(address)}: ${text.replace('OPTION', option)}`, { cause }));
+    });
+    server.listen({ host: address.host, port: address.port, backlog: BACKLOG }, resolve);
+  });
+}
+
 /** The kernel keeps so many connections that are not accepted yet. */
 const BACKLOG = 4096;
 
@@ -174,14 +185,7 @@ export class Listener {
   async #bind(address: HostPort): Promise<void> {
     const server = createServer({ noDelay: true });
     server.on('connection', (socket: Socket) => this.#came(socket));
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', (cause: NodeJS.ErrnoException) => {
-        const [code, text] = bindErrors[cause.code ?? ''] ?? ['ERR_ADDRESS_INVALID', cause.message];
-        const named = text.replace('OPTION', this.#options.option ?? '--listen');
-        reject(new FarkvError(code, `${formatHostPort(address)}: ${named}`, { cause }));
-      });
-      server.listen({ host: address.host, port: address.port, backlog: BACKLOG }, resolve);
-    });
+    await listenAt(server, address, this.#options.option);
     server.removeAllListeners('error');
     server.on('error', () => undefined);
     this.#servers.push(server);

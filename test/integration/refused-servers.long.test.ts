@@ -82,20 +82,24 @@ test.serial('with --log-format json, why a server ends is an object as its other
   t.regex(unknown.stderr, /^farkv server: .*--nonsense/, 'as the document says');
 });
 
-test.serial('a data port in use is refused as well', async (t) => {
+test.serial('a data port in use is refused as well, and before a cluster is made that keeps its level', async (t) => {
   const holder = createServer().listen(0, '127.0.0.1');
   await once(holder, 'listening');
   t.teardown(() => holder.close());
-  const address = holder.address() as { readonly port: number };
-  const { code, stderr } = await farkv([
-    'server',
-    '--listen',
-    '127.0.0.1:0',
-    '--fabric-listen',
-    `127.0.0.1:${address.port}`,
-  ]);
+  const folder = await mkdtemp(join(tmpdir(), 'farkv-first-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const address = `127.0.0.1:${(holder.address() as { readonly port: number }).port}`;
+  const words = ['server', '--listen', '127.0.0.1:0', '--data-dir', folder, '--fabric-listen', address];
+  const { code, stderr } = await farkv(words);
   t.is(code, 1);
-  t.regex(stderr, new RegExp(`127.0.0.1:${address.port}.*in use.*--fabric-listen`));
+  t.regex(stderr, new RegExp(`${address}.*in use.*--fabric-listen`));
+  const other = await farkv([...words, '--level', 'durable', '--shards', '8']);
+  t.is(other.code, 1);
+  t.regex(other.stderr, new RegExp(`${address}.*in use.*--fabric-listen`));
+
+  const verbs = await farkv([...words, '--transport', 'verbs', '--insecure']);
+  t.regex(verbs.stderr, /--transport: verbs is not available|no address of this machine leads to an RDMA device/);
+  t.false(verbs.stderr.includes('leads the metadata group'));
 });
 
 /** A control port whose data port for this worker is held until the test ends; those of the workers before are free. */

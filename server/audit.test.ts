@@ -1,5 +1,5 @@
 import test from 'ava';
-import { auditCall, credentialEnded, limitedAudit, loginFailed } from './audit.js';
+import { auditCall, credentialEnded, limitedAudit, loginFailed, watchCredentials } from './audit.js';
 import { Log, type LogFields } from './log.js';
 
 const WHO = { role: 'operator', name: 'alice', address: '10.0.0.1:5' } as const;
@@ -35,6 +35,17 @@ test('no secret and nothing unforeseen of a call is written', (t) => {
   t.false(JSON.stringify(made).includes(hash));
   for (const args of [undefined, null, 7, 'text', [], { id: { deep: 'x' } }, { id: 'a\nb' }])
     t.notRegex(JSON.stringify(auditCall(WHO, 'member-remove', args, 'ERR_PROTOCOL')), /deep|(?<!\\)\\n|text/);
+});
+
+test('a file of credentials that cannot be used is named once, whoever says what is wrong', (t) => {
+  const said: string[] = [];
+  const { unusable } = watchCredentials(new Log('info', (_level, text) => said.push(text)))('/etc/farkv/s1.crt');
+  unusable?.(new Error('PEM routines::no start line'));
+  unusable?.(new Error('/etc/farkv/s1.crt is empty'));
+  t.deepEqual(said, [
+    'changed credentials are not used yet: /etc/farkv/s1.crt: PEM routines::no start line',
+    'changed credentials are not used yet: /etc/farkv/s1.crt is empty',
+  ]);
 });
 
 test('failed logins are written so often and then counted, whatever they say', (t) => {

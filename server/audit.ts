@@ -105,12 +105,15 @@ export function credentialEnded({ role, name, address }: Who, reason: string): L
 export function watchCredentials(log: Log): (file: string) => WatchOptions {
   return (file) => ({
     changed: () => log.audit({ event: 'credentials-changed', file }),
-    unusable: (error) =>
-      log.warn(`changed credentials are not used yet: ${describeError(error)}`, {
-        event: 'credentials-unusable',
-        file,
+    unusable: (error) => {
+      const why = describeError(error);
+      // What OpenSSL says names no file.
+      const named = why.includes(file) ? why : `${file}: ${why}`;
+      log.warn(`changed credentials are not used yet: ${named}`, {
+        ...{ event: 'credentials-unusable', file },
         ...codeOf(error),
-      }),
+      });
+    },
   });
 }
 

@@ -216,6 +216,19 @@ test('a place where nothing can be made is an error that names it', (t) => {
   );
 });
 
+test('where no temporary directory can be made, the options that help are named', (t) => {
+  const { TMPDIR: before } = process.env;
+  t.teardown(() => {
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
+  });
+  process.env.TMPDIR = '/dev/null';
+  t.throws(
+    () => open(undefined),
+    refused(/^no directory can be made in \/dev\/null: .*; name one with --data-dir, or .* TMPDIR$/),
+  );
+});
+
 test('nothing but the identity is written before the cluster is known', (t) => {
   const path = fresh();
   const d = open(path);

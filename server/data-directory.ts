@@ -163,7 +163,9 @@ export class DataDirectory {
     } catch (cause) {
       if (cause instanceof FarkvError) throw cause;
       refuse(
-        `${options.path === undefined ? tmpdir() : `--data-dir ${options.path}`} cannot be made: ${fileReason(cause)}${readOnlyHint(cause)}`,
+        options.path === undefined
+          ? `no directory can be made in ${tmpdir()}: ${fileReason(cause)}; name one with --data-dir, or another place with TMPDIR`
+          : `--data-dir ${options.path} cannot be made: ${fileReason(cause)}${readOnlyHint(cause)}`,
         cause,
       );
     }

@@ -16,7 +16,13 @@ import { fileReason, PEM_BYTES_MAX, readRegular } from '../../net/regular-file.j
 import type { Trust } from '../../net/tls.js';
 import { checkPrivate, readSecretFile } from '../config/secret-file.js';
 import { integer, text, within } from '../config/option-values.js';
-import { certificateFiles, directoryProblem, tokenFiles, type CertificateFiles } from '../config/secrets-directory.js';
+import {
+  certificateFiles,
+  directoryProblem,
+  tokenFiles,
+  type CertificateFiles,
+  type TokenOption,
+} from '../config/secrets-directory.js';
 import { parseDuration } from '../config/units.js';
 import { printError } from './output.js';
 
@@ -120,6 +126,32 @@ export function tokenOf(args: Pick<ClientArguments, 'token' | 'tokenFile'>): str
   return readSecretFile(file, '--token-file')[0];
 }
 
+const TOKEN_OF: Readonly<Record<CertificateRole, TokenOption>> = {
+  writer: 'token',
+  reader: 'reader-token',
+  operator: 'operator-token',
+  monitor: 'monitor-token',
+  peer: 'peer-token',
+};
+
+/**
+ * The token to show: as `tokenOf`; else, where --secrets has tokens and no certificate of these roles, as a server's does,
+ * that of the first role. An address that has a token means that one.
+ */
+export function tokenFor(
+  args: Pick<ClientArguments, 'connect' | 'token' | 'tokenFile' | 'tlsCert' | 'secrets'>,
+  roles: readonly CertificateRole[],
+): string | undefined {
+  const given = tokenOf(args);
+  const directory = args.secrets ?? environment('FARKV_SECRETS');
+  if (given !== undefined || args.connect.includes('@') || directory === undefined) return given;
+  if ((args.tlsCert ?? environment('FARKV_TLS_CERT')) !== undefined) return undefined;
+  if (certificateFiles(directory, roles).cert !== undefined) return undefined;
+  const files = tokenFiles(directory);
+  const [file] = roles.flatMap((role) => files.get(TOKEN_OF[role]) ?? []);
+  return file === undefined ? undefined : readSecretFile(file, '--secrets')[0];
+}
+
 function checkReadable(option: string, path: string): void {
   try {
     readRegular(path, PEM_BYTES_MAX);
@@ -136,7 +168,7 @@ export function certificateOptions(role: string) {
     'tls-key': { ...one, describe: 'PEM private key of --tls-cert; for its owner alone, mode 600 (FARKV_TLS_KEY)' },
     secrets: {
       ...one,
-      describe: `Directory of farkv secrets init: its authority is trusted, its certificate (${role}) shown (FARKV_SECRETS)`,
+      describe: `Directory of farkv secrets init: its authority is trusted, its certificate (${role}) shown, else its token (FARKV_SECRETS)`,
     },
   } as const;
 }
@@ -230,7 +262,7 @@ export async function connectWith(
 ): Promise<Client<BufferValue, Buffer>> {
   const { connect } = await import('../../client/index.js');
   const tls = trustOf(args, ['writer', 'reader']);
-  const token = tokenOf(args);
+  const token = tokenFor(args, ['writer', 'reader']);
   const timeoutMs = timeoutOf(args);
   const namespace = namespaceOf(args.namespace);
   const options: ConnectOptions = {

@@ -2,6 +2,7 @@ import test from 'ava';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { tokenFor } from './client-options.js';
 import { readConnection, type ConnectionArguments } from './connection.js';
 
 const args: ConnectionArguments = {
@@ -38,4 +39,25 @@ test('a directory of secrets that cannot be used is an error, and no connection 
   );
   writeFileSync(join(directory, 'token'), 'secret');
   t.is(readConnection({ ...args, secrets: directory }).tls, undefined, 'its servers have no TLS either');
+});
+
+test('where --secrets has tokens and no certificate of an operator, as a server has, its token is shown', (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'farkv-secrets-'));
+  t.teardown(() => rmSync(directory, { recursive: true }));
+  const file = (name: string, text: string): void => writeFileSync(join(directory, name), text, { mode: 0o600 });
+  const token = (more: Partial<ConnectionArguments> = {}): string | undefined =>
+    readConnection({ ...args, secrets: directory, ...more }).token;
+  file('ca.crt', 'an authority');
+  file('token', 'of writers');
+  t.is(token(), undefined);
+  file('monitor-token', 'of monitors');
+  t.is(token(), 'of monitors');
+  file('operator-token', 'of operators');
+  t.is(token(), 'of operators');
+  t.is(tokenFor({ ...args, connect: 'db1', secrets: directory }, ['writer', 'reader']), 'of writers');
+  t.is(token({ token: 'given' }), 'given');
+  t.is(token({ connect: 'farkvs://mine@db1' }), 'mine');
+  file('operator.crt', 'a certificate');
+  file('operator.key', 'its key');
+  t.is(tokenFor({ ...args, connect: 'db1', secrets: directory }, ['operator']), undefined);
 });

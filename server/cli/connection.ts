@@ -7,13 +7,15 @@ import { DEFAULT_PORT, parseClusterAddress, parseServerAddress, type ClusterAddr
 import { FarkvError } from '../../core/errors.js';
 import { trustSource, type TrustSource } from '../../net/tls.js';
 
-import { certificateOptions, timeoutOf, tokenOf, trustOf, type ClientArguments } from './client-options.js';
+import { certificateOptions, timeoutOf, tokenFor, trustOf, type ClientArguments } from './client-options.js';
 
 export type ConnectionArguments = Pick<
   ClientArguments,
   'connect' | 'token' | 'tokenFile' | 'tls' | 'tlsCa' | 'tlsCert' | 'tlsKey' | 'secrets' | 'timeout'
 >;
 
+/** Whose certificate or token is shown: the first that is there. */
+const ROLES = ['operator', 'monitor'] as const;
 const DEFAULT_ADDRESS = `127.0.0.1:${DEFAULT_PORT}`;
 
 /** `whose`: the role whose token is enough. */
@@ -67,8 +69,8 @@ export interface Connection {
 export function readConnection(args: ConnectionArguments): Connection {
   const timeoutMs = timeoutOf(args);
   const { servers: addresses, token: inAddress, tls = args.tls } = readAddress(args.connect);
-  const token = tokenOf(args) ?? inAddress;
-  const trust = trustOf({ ...args, tls, token }, ['operator', 'monitor']);
+  const token = tokenFor(args, ROLES) ?? inAddress;
+  const trust = trustOf({ ...args, tls, token }, ROLES);
   return {
     timeoutMs,
     addresses,

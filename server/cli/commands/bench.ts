@@ -7,7 +7,7 @@ import { FarkvError } from '../../../core/errors.js';
 import { visibleJson } from '../../../core/visible-text.js';
 import { DATABASES, type DatabaseName } from '../../../bench/ycsb/database-names.js';
 import type { CliCommand } from '../command.js';
-import { clientOptions, namespaceOf, tokenOf, trustOf, type ClientArguments } from '../client-options.js';
+import { clientOptions, namespaceOf, tokenFor, trustOf, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodesHelp } from '../exit-codes.js';
 import { print, printError, writing } from '../output.js';
 
@@ -54,7 +54,7 @@ function addConnection(args: BenchArguments, properties: Map<string, string>): v
     if (value !== undefined && !properties.has(name)) properties.set(name, value);
   };
   set('farkv.servers', args.connect);
-  set('farkv.token', tokenOf(args));
+  set('farkv.token', tokenFor(args, ['writer', 'reader']));
   const trust = trustOf(args, ['writer', 'reader']);
   set('farkv.ca', trust?.caFile);
   set('farkv.cert', trust?.certFile);

@@ -322,6 +322,15 @@ for (const [least, enough, tooLittle, ...values] of [
     },
   );
 
+chart('a release whose name no Service may have is refused', (t) => {
+  for (const name of ['farkv.prod', '1kv']) {
+    const { code, stderr } = template(name);
+    t.not(code, 0);
+    t.regex(stderr, /is to be called by a letter, then letters, digits and -/, name);
+  }
+  t.is(template('a-1').code, 0);
+});
+
 chart('memory is not compared with a limit that is not set', (t) => {
   t.is(template('farkv', 'memory=8gb', limit('null')).code, 0);
   t.is(template('farkv', 'memory=8gb', 'resources.limits=null').code, 0);
@@ -334,6 +343,8 @@ for (const [value, why] of [
   ['updateStrategy.rollingUpdate.partitions=1', /partitions is not allowed/],
   ['level=safe', /level must be one of/],
   ['options.id=s1', /id is settled by this chart/],
+  ['options.join=x', /join is settled by this chart/],
+  ['options.token=secret', /token would stand here in the clear: the files of secretName have it/],
   ['text:options.memroy=1gb', /memroy/],
   ['options.lease-ms=5000', /options\.lease-ms: Invalid type/],
   ['memory=8gb', /memory 8gb and 2 dataPlaneThreads takes up to 9088Mi, and resources\.limits\.memory is 2Gi: raise/],

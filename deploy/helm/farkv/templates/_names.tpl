@@ -1,5 +1,8 @@
+{{- /* That of Services too, which begin with a letter and have no dots. */ -}}
 {{- define "farkv.name" -}}
-{{ .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- $name := .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) }}{{ fail (printf "the release %q is to be called by a letter, then letters, digits and -" $name) }}{{ end -}}
+{{ $name }}
 {{- end -}}
 
 {{- define "farkv.labels" -}}

@@ -349,7 +349,10 @@ test('a variable that is nearly one of ours is refused, and one of somebody else
 });
 
 test('a named RDMA device without one that can be used is no device that is not used', (t) => {
-  t.throws(() => load({ 'rdma-device': 'mlx5_0' }), refused(/--rdma-device: there is no RDMA device .* farkv doctor/));
+  t.throws(
+    () => load({ 'rdma-device': 'mlx5_0' }),
+    refused(/--rdma-device: this machine has no RDMA device .* farkv doctor/),
+  );
   t.throws(
     () => load({ 'rdma-traffic-class': '256' }),
     refused(/--rdma-traffic-class: must be from 0 to 255, not 256/),

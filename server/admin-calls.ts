@@ -63,7 +63,13 @@ const checkJoinToken = record<{ readonly hash: string; readonly ttlMs: number }>
   hash: hex256,
   ttlMs: uint(JOIN_TOKEN_TTL_MAX_MS),
 });
-const checkMove = record<{ readonly shard: number; readonly to: string }>({ shard: shardNumber, to: memberId });
+interface MoveAsked {
+  readonly shard: number;
+  readonly to: string;
+  /** Of the shard as it was seen: it is not moved if it has had another owner since. */
+  readonly epoch?: number;
+}
+const checkMove = record<MoveAsked>({ shard: shardNumber, to: memberId, epoch: maybe(uint()) });
 interface PolicyAsked extends Policy {
   readonly tenant?: string;
 }
@@ -129,12 +135,12 @@ async function remove(context: AdminContext, id: string): Promise<void> {
   await done(context, { t: 'server-remove', id, raftId: server.raftId });
 }
 
-async function move(context: AdminContext, shard: number, to: string): Promise<void> {
+async function move(context: AdminContext, { shard, to, epoch }: MoveAsked): Promise<void> {
   const { driver } = context;
   const s = driver.state.shards[shard];
   if (s === undefined)
     throw new FarkvError('ERR_CONFIG', `there is no shard ${shard}; there are ${driver.state.shards.length}`);
-  await done(context, { t: 'shard-move', shard, epoch: s.epoch, to });
+  await done(context, { t: 'shard-move', shard, epoch: epoch ?? s.epoch, to });
 }
 
 /** Only the leader knows who is alive. */
@@ -251,8 +257,7 @@ export async function answerAdminCall(context: AdminContext, method: string, arg
       await done(context, { t: 'server-drain', ...checkDrain(args, 'drain') });
       return {};
     case 'shard-move': {
-      const { shard, to } = checkMove(args, 'shard-move');
-      await move(context, shard, to);
+      await move(context, checkMove(args, 'shard-move'));
       return {};
     }
     case 'replication-set':

@@ -1,10 +1,9 @@
 /** What of a cluster's status works and could be safer. What needs a person is in attention.ts. */
-import { zoneOf } from '../core/metadata/copy-plan.js';
 import { planCopies, type Placed, type ZonedKeeper } from '../core/metadata/plan-copies.js';
-import { planRebalance, type PlannedMove } from '../core/metadata/plan.js';
+import { planRebalance } from '../core/metadata/plan.js';
 import { isDiskFull, lacksLease, ofFull, ofMemory, votersOf } from './attention.js';
 import { formatSize } from './config/units.js';
-import { lackOfRoom } from './move-lines.js';
+import { withRoom } from './move-lines.js';
 import { list } from './shard-words.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';
 
@@ -34,17 +33,19 @@ function ofSpread({ leader, members, shards, moves }: ClusterStatus): string[] {
     all.every((m) => m.state === 'up' && !lacksLease(m) && m.node?.stopping !== true) &&
     shards.every(({ state, owner }) => state === 'serving' && keepers.some(({ id }) => id === owner));
   if (leader === undefined || !isCalm) return [];
-  const lack = lackOfRoom({ members, shards });
-  const hasRoom = (move: PlannedMove): boolean => lack(move) === undefined;
-  const planned = planRebalance({ shards, moves }, keepers).filter(hasRoom).length;
-  if (planned > 0) {
+  const planned = planRebalance({ shards, moves }, keepers);
+  const { length } = withRoom({ members, shards }, planned).fits;
+  if (length > 0) {
     const owned = keepers.map(({ id }) => `${id} owns ${shards.filter(({ owner }) => owner === id).length}`);
     return [
-      `shards are not spread by the memory of the servers: ${list(owned)}; farkv shard rebalance moves ${planned === 1 ? 'one' : planned}, and with --dry-run says which`,
+      `shards are not spread by the memory of the servers: ${list(owned)}; farkv shard rebalance moves ${length === 1 ? 'one' : length}, and with --dry-run says which`,
     ];
   }
-  const places = shards.flatMap(placed);
-  if (places.length === 0 || !planCopies(places, all.map(zoned), ids(keepers)).some(hasRoom)) return [];
+  // The command comes to copies when owners are spread.
+  if (planned.length > 0) return [];
+  const places = shards.map(placed);
+  const forCopies = planCopies(places, all.map(zoned), ids(keepers));
+  if (withRoom({ members, shards }, forCopies).fits.length === 0) return [];
   const kept = ids(keepers).map((id) => `${id} has ${places.filter(({ at }) => at.includes(id)).length}`);
   return [
     `copies of shards are not spread by the memory of the servers: ${list(kept)}; farkv shard rebalance spreads them`,
@@ -53,17 +54,17 @@ function ofSpread({ leader, members, shards, moves }: ClusterStatus): string[] {
 
 const ids = (members: readonly MemberStatus[]): string[] => members.map(({ id }) => id);
 
-const zoned = ({ id, memoryBytes, zone, control }: MemberStatus): ZonedKeeper => ({
+const zoned = ({ id, memoryBytes, failureDomain = id }: MemberStatus): ZonedKeeper => ({
   ...{ id, memoryBytes },
-  zone: zoneOf({ id, control, fabric: [], ...(zone === undefined ? {} : { zone }) }),
+  zone: failureDomain,
 });
 
-function placed({ shard, owner, copies }: ShardStatus): Placed[] {
-  if (copies === undefined) return [];
-  const at = copies.copies.map(({ member }) => member);
+function placed({ shard, owner, copies }: ShardStatus): Placed {
+  if (copies === undefined) return { shard, owner, wanted: 1, at: owner === undefined ? [] : [owner], isWhole: false };
+  const at = copies.copies.map(({ member }) => member).sort((a, b) => Number(a === owner) - Number(b === owner));
   const isWhole =
     at.length === copies.wanted && copies.copies.every(({ state, away }) => state === 'in-sync' && away !== true);
-  return [{ shard, owner, wanted: copies.wanted, at, isWhole }];
+  return { shard, owner, wanted: copies.wanted, at, isWhole };
 }
 
 /** Where nothing that is full explains it. Whoever may write can cause it, so it needs nobody. */

@@ -43,32 +43,37 @@ export function roomLines({ moves, shards }: ClusterStatus, of: (move: Waiting) 
 }
 
 /**
- * Why a shard is not spread to a server: its values would leave that server nearly full. Undefined where they would not,
- * and where a copy of it is there already, which takes no more than it has.
+ * Of moves that spread shards, those that leave no server nearly full, all together; and why the others would. Where a
+ * copy is already, it takes no more than it has.
  */
-export function lackOfRoom({
-  members,
-  shards,
-}: Pick<ClusterStatus, 'members' | 'shards'>): (move: Pick<Waiting, 'shard' | 'to'>) => string | undefined {
-  // Thousands of moves may be asked for.
+export function withRoom<M extends Pick<Waiting, 'shard' | 'to'>>(
+  { members, shards }: Pick<ClusterStatus, 'members' | 'shards'>,
+  moves: readonly M[],
+): { readonly fits: M[]; readonly lacks: { readonly move: M; readonly why: string }[] } {
   const servers = new Map(
-    members.map(({ id, memoryBytes, node }) => [
-      id,
-      {
-        memoryBytes,
-        usedBytes: memoryOf(node).usedBytes,
-        has: new Set(node?.dataPlane?.shards.map((table) => table.shard)),
-      },
-    ]),
+    members.map(({ id, memoryBytes, node }) => {
+      const has = new Set(node?.dataPlane?.shards.map((table) => table.shard));
+      return [id, { memoryBytes, has, usedBytes: memoryOf(node).usedBytes }];
+    }),
   );
-  return ({ shard, to }) => {
+  const fits: M[] = [];
+  const lacks: { move: M; why: string }[] = [];
+  for (const move of moves) {
+    const { shard, to } = move;
     const server = servers.get(to);
     const needs = shards[shard]?.memory?.live ?? 0;
-    if (server === undefined || server.has.has(shard)) return undefined;
-    const { usedBytes, memoryBytes } = server;
-    if (!isNearlyFull(usedBytes + needs, memoryBytes)) return undefined;
-    return `shard ${shard} is not moved to ${to}, which would be nearly full: its values take ${formatSize(needs)}, and ${to} uses ${formatSize(usedBytes)} of its --memory of ${formatSize(memoryBytes)}; add a server (farkv server --join), or start ${to} again with more --memory`;
-  };
+    if (server !== undefined && !server.has.has(shard)) {
+      const { usedBytes, memoryBytes } = server;
+      if (isNearlyFull(usedBytes + needs, memoryBytes)) {
+        const why = `shard ${shard} is not moved to ${to}, which would be nearly full: its values take ${formatSize(needs)}, and ${to} uses ${formatSize(usedBytes)} of its --memory of ${formatSize(memoryBytes)}, with what is moved there before; add a server (farkv server --join), or start ${to} again with more --memory`;
+        lacks.push({ move, why });
+        continue;
+      }
+      server.usedBytes += needs;
+    }
+    fits.push(move);
+  }
+  return { fits, lacks };
 }
 
 const PHASES = { last: 'copying the last changes', copied: 'copied', released: 'about to be served there' } as const;

@@ -120,7 +120,8 @@ async function startsOver(options: OpenDataPlaneOptions, { workers, sockets }: L
   const { settings, native, log } = options;
   const addresses = options.transports.some(needsDevice) ? native.rdmaAddresses() : [];
   let first: unknown;
-  for (const { transports, devices } of attempts(settings, options.transports, addresses, log)) {
+  const all = attempts(settings, options.transports, addresses, log);
+  for (const [i, { transports, devices }] of all.entries()) {
     const listen = listenList(settings, transports, workers, sockets, devices, addresses);
     try {
       return await startsOf(options, workers, listen);
@@ -130,6 +131,7 @@ async function startsOver(options: OpenDataPlaneOptions, { workers, sockets }: L
       // The address is named at which it failed.
       const failed = listen.filter((l) => needsDevice(l.provider)).find(({ address }) => message.includes(address));
       if (error instanceof FarkvError || failed === undefined) throw error;
+      if (i === all.length - 1) break;
       log.warn(`${failed.provider} on ${devices.join(', ')} cannot be offered: ${describeError(error)}`, {
         event: 'transport-failed',
         transport: failed.provider,

@@ -6,6 +6,7 @@ import type { DataPlaneStats } from '../native/data-plane-stats.js';
 import { boolean, list, maybe, oneOf, record, text, uint, type Check } from '../core/protocol/check.js';
 import { HISTOGRAM_BOUNDS, type Counted } from '../core/exposition.js';
 import { memberId, MEMBERS_MAX, shardNumber, SHARDS_MAX } from '../core/metadata/check-state.js';
+import { zoneOf } from '../core/metadata/copy-plan.js';
 import type { Failover } from '../core/metadata/failovers.js';
 import { isWitness } from '../core/metadata/placement.js';
 import type { FabricAddress, MetadataState, Move, Provider } from '../core/metadata/state.js';
@@ -86,6 +87,8 @@ export interface MemberStatus {
   readonly witness?: true;
   /** By --zone; absent: none was given, or not all servers know zones. */
   readonly zone?: string;
+  /** Servers with the same one are taken to fail together: that zone, else the host. Absent: it has never come. */
+  readonly failureDomain?: string;
   readonly node?: NodeStatus;
 }
 
@@ -271,6 +274,7 @@ export function clusterStatus(
       memoryBytes: member?.memoryBytes ?? 0,
       ...(member !== undefined && isWitness(member) ? { witness: true } : {}),
       ...(member?.zone === undefined ? {} : { zone: member.zone }),
+      ...(member === undefined ? {} : { failureDomain: zoneOf(member) }),
       ...(node === undefined ? {} : { node }),
     };
   });

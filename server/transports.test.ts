@@ -1,11 +1,21 @@
+import { createServer, type AddressInfo } from 'node:net';
 import test from 'ava';
 import { FarkvError } from '../core/errors.js';
 import type { RdmaAddress } from '../native/addon.js';
 import { loadSettings } from './config/load.js';
 import type { ServerSettings } from './config/settings.js';
 import { advertised } from './control/advertise.js';
+import { listenAt } from './control/listener.js';
 import { Log } from './log.js';
-import { attempts, availableTransports, fabricAddresses, listenList, rdmaDevices, rdmaListen } from './transports.js';
+import {
+  attempts,
+  availableTransports,
+  fabricAddresses,
+  listenList,
+  rdmaDevices,
+  rdmaListen,
+  tryListening,
+} from './transports.js';
 
 const settings = (given: Record<string, string | boolean>, hasVerbs = false) =>
   loadSettings(given, { env: {}, dashes: true, hasVerbs });
@@ -206,4 +216,25 @@ test('the address of verbs is told as it is: --advertise names the machine, not 
   t.deepEqual(fabricAddresses([{ provider: 'verbs', address: '10.9.0.1:7500', worker: 0 }], s, ''), [
     { provider: 'verbs', address: '10.9.0.1:7500', worker: 0 },
   ]);
+});
+
+test('a start is tried before there is a cluster: all ports at once, and verbs with what it needs', async (t) => {
+  const other = createServer();
+  await listenAt(other, { host: '127.0.0.1', port: 0 });
+  const { port } = other.address() as AddressInfo;
+  const at = (given: string) => tryListening(settings({ 'fabric-listen': given }), ['shm', 'tcp'], () => []);
+  const taken = await t.throwsAsync(at(`127.0.0.1:${port}`), { instanceOf: FarkvError, code: 'ERR_ADDRESS_IN_USE' });
+  t.regex(taken.message, /^data: cannot listen on 127.0.0.1:\d+: Address already in use: stop the program/);
+  await new Promise((resolve) => other.close(resolve));
+  await at(`127.0.0.1:${port}`);
+  const twice = await t.throwsAsync(at(`127.0.0.1:${port},localhost:${port}`), { instanceOf: FarkvError });
+  t.regex(twice.message, /localhost/);
+
+  const found = [{ device: 'mlx5_0', networkInterface: 'ib0', address: '10.9.0.1', iwarp: false }];
+  const verbs = settings({ transport: 'verbs' });
+  const open = await t.throwsAsync(
+    tryListening(verbs, ['verbs'], () => found),
+    { instanceOf: FarkvError, code: 'ERR_CONFIG' },
+  );
+  t.regex(open.message, /without a token/);
 });

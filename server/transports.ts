@@ -1,5 +1,5 @@
 /** Which transports this server offers, where each listens, and under which addresses others find it. */
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import type { RdmaAddress } from '../native/addon.js';
 import type { Listening } from '../native/data-plane.js';
 import { FarkvError } from '../core/errors.js';
@@ -175,19 +175,26 @@ export async function tryListening(
   transports: readonly Provider[],
   rdmaAddresses: () => readonly RdmaAddress[],
 ): Promise<void> {
-  if (transports.some(needsDevice)) attempts(settings, transports, rdmaAddresses());
-  if (!transports.includes('tcp')) return;
+  const found = transports.some(needsDevice) ? rdmaAddresses() : [];
   const workers = Math.min(settings.dataPlaneThreads, Math.ceil(settings.shards / Math.max(1, settings.peers.length)));
-  for (const { address } of listenList(settings, ['tcp'], Math.max(1, workers), [])) {
-    const at = parseHostPort(bare(address));
-    const server = createServer();
-    try {
-      await listenAt(server, at, '--fabric-listen');
-    } catch (error) {
-      const isTaken = (error as FarkvError).code === 'ERR_ADDRESS_IN_USE';
-      throw isTaken ? portTaken(`cannot listen on ${formatHostPort(at)}: Address already in use`, error) : error;
+  const [first] = attempts(settings, transports, found);
+  if (first === undefined) return;
+  const all = listenList(settings, first.transports, Math.max(1, workers), [], first.devices, found);
+  const servers: Server[] = [];
+  try {
+    for (const { address } of all.filter(({ provider }) => provider === 'tcp')) {
+      const at = parseHostPort(bare(address));
+      const server = createServer();
+      servers.push(server);
+      try {
+        await listenAt(server, at, '--fabric-listen', { ipv6Only: true });
+      } catch (error) {
+        const isTaken = (error as FarkvError).code === 'ERR_ADDRESS_IN_USE';
+        throw isTaken ? portTaken(`cannot listen on ${formatHostPort(at)}: Address already in use`, error) : error;
+      }
     }
-    await new Promise((resolve) => server.close(resolve));
+  } finally {
+    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
   }
 }
 

@@ -8,7 +8,7 @@ import { parts, weighted } from './plan.js';
 import type { Member, MetadataState } from './state.js';
 
 /** What fails together with the member: its zone where it has a label, else its host. */
-export function zoneOf({ zone, fabric, control, id }: Pick<Member, 'zone' | 'fabric' | 'control' | 'id'>): string {
+export function zoneOf({ zone, fabric, control, id }: Member): string {
   if (zone !== undefined) return `zone ${zone}`;
   const host = fabric.find((a) => a.host !== undefined)?.host ?? control[0]?.replace(/:\d+$/, '');
   return host === undefined ? `member ${id}` : `host ${host}`;

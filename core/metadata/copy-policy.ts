@@ -3,7 +3,7 @@
  * the time, as leader-policy.ts. Not for: copies in sync that fall silent, which their owner removes.
  */
 import type { AddedCopy, CopyCommand, Heir, RemovedCopy } from './copy-commands.js';
-import { copyBounds, placeCopies } from './copy-plan.js';
+import { copyBounds, placeCopies, zoneOf } from './copy-plan.js';
 import { heirNamed, isCopied, isFull, isRenounced, isWhole, mayCome, mayLead, policyOf } from './copy-sets.js';
 import { JoinRests } from './join-rests.js';
 import type { GrantedLeases } from './owner-leases.js';
@@ -191,7 +191,7 @@ function superfluous(look: Look, s: Shard, set: CopySet, crowd: Crowd): Copy | u
 /** How many copies a member has above its part. */
 type Crowd = (id: string) => number;
 
-/** A copy in sync that is one too many. */
+/** A copy in sync that is one too many: of those in one zone with most others, that of the most crowded server. */
 function surplus(
   { state, draining }: Pick<Look, 'state' | 'draining'>,
   s: Shard,
@@ -210,13 +210,22 @@ function surplus(
   // One more than wanted is there until the shard is its heir's.
   if (leaving !== undefined || staying <= replicas || heir !== undefined) return leaving;
   const crowd = crowdNow();
-  return [...backups].sort((a, b) => crowd(b.member) - crowd(a.member) || b.rank - a.rank)[0];
+  const zones = new Map(copies.map(({ member }) => [member, zoneIn(state, member)]));
+  const together = (c: Copy): number => synced.filter(({ member }) => zones.get(member) === zones.get(c.member)).length;
+  return [...backups].sort(
+    (a, b) => together(b) - together(a) || crowd(b.member) - crowd(a.member) || b.rank - a.rank,
+  )[0];
 }
 
 /** Of a durable shard, whose owner alone may take it away: a copy that is one too many. */
 export function surplusCopy(state: MetadataState, s: Shard, set: CopySet): Copy | undefined {
   if (policyOf(state, s.shard).level !== 'durable') return undefined;
   return surplus({ state, draining: drainingIn(state) }, s, set, () => crowdIn(state, new Loads(state)));
+}
+
+function zoneIn({ members }: MetadataState, id: string): string {
+  const member = members.get(id);
+  return member === undefined ? id : zoneOf(member);
 }
 
 function drainingIn({ servers }: MetadataState): Set<string> {

@@ -15,21 +15,20 @@ export interface ZonedKeeper extends Keeper {
   readonly zone: string;
 }
 
-/** A shard that is kept by several servers, or is to be. */
 export interface Placed {
   readonly shard: number;
   readonly owner: string | undefined;
   readonly wanted: number;
-  /** Servers with a copy, whatever its state. */
+  /** Servers with a copy, whatever its state; first who gives its copy up first where nothing else tells them apart. */
   readonly at: readonly string[];
-  /** Those are as many as wanted, all in sync, and the shard is not moving. */
+  /** It is kept by several servers: as many as wanted, all in sync; and it is not moving. */
   readonly isWhole: boolean;
 }
 
 /** More are planned when these are made. */
 const PLANNED_MAX = 64;
 
-/** How many copies each server has above its part. */
+/** How many copies each server has above its part, of all shards: as copy-policy.ts counts, which decides who gives up. */
 function crowds(placed: readonly Placed[], keepers: readonly Keeper[]): Map<string, number> {
   const wanted = placed.reduce((sum, one) => sum + one.wanted, 0);
   const crowd = new Map([...parts(wanted, keepers)].map(([id, part]) => [id, -Math.ceil(part - 1e-6)]));
@@ -38,8 +37,8 @@ function crowds(placed: readonly Placed[], keepers: readonly Keeper[]): Map<stri
 }
 
 /**
- * Each shard once. `keepers`: all that keep values; `open`: of these, the ids of those that may get shards. No zone comes
- * to have more copies of a shard than that of the server has which gives its own up.
+ * Each shard once. `placed`: all of the cluster. `keepers`: all that keep values; `open`: of these, the ids of those that
+ * may get shards. Copies stay apart as they are: who shares a zone with another gives its copy up first.
  */
 export function planCopies(
   placed: readonly Placed[],
@@ -50,30 +49,34 @@ export function planCopies(
   const crowd = crowds(placed, keepers);
   const of = (id: string): number => crowd.get(id) ?? 0;
   const zones = new Map(keepers.map(({ id, zone }) => [id, zone]));
-  const backups = new Map(keepers.map(({ id }): [string, Placed[]] => [id, []]));
-  for (const one of placed) if (one.isWhole) for (const id of one.at) if (id !== one.owner) backups.get(id)?.push(one);
+  const kept = new Map(keepers.map(({ id }): [string, Placed[]] => [id, []]));
+  const whole = placed.filter(({ isWhole }) => isWhole);
+  for (const one of whole) for (const id of one.at.filter((x) => x !== one.owner)) kept.get(id)?.push(one);
+  // An owner gives its copy up only where none is left of others'.
+  for (const one of whole) kept.get(one.owner ?? '')?.push(one);
 
-  const inZoneOf = (id: string, at: readonly string[]): number =>
-    at.filter((x) => zones.get(x) === zones.get(id)).length;
-  /** It would give its copy up, as copy-policy.ts has it, if `to` got one. */
-  const gives = (from: string, { at, owner }: Placed, to: string): boolean =>
-    at.every((id) => id === from || id === owner || of(id) <= of(from)) &&
-    of(owner ?? from) <= of(from) &&
-    !at.includes(to) &&
-    inZoneOf(
-      to,
-      at.filter((id) => id !== from),
-    ) < inZoneOf(from, at);
+  /** It gives its copy up, as copy-policy.ts has it, if `to` gets one and is the owner. */
+  const gives = (from: string, { at }: Placed, to: string): boolean => {
+    const together = (id: string): number => [...at, to].filter((x) => zones.get(x) === zones.get(id)).length;
+    const before = (a: string, b: string): number => together(b) - together(a) || of(b) - of(a);
+    return !at.includes(to) && [...at].sort(before)[0] === from;
+  };
   const done = new Set<Placed>();
+  /** `from` owns the shard and gives it away with its copy: it has another back, of which it has a copy, from `to`. */
+  const back = (one: Placed, from: string, to: string): Placed | undefined =>
+    kept.get(from)?.find((p) => p !== one && p.owner === to && !done.has(p));
   const next = (): Required<PlannedMove> | undefined => {
     const sparse = open.filter((id) => of(id) < 0).sort((a, b) => of(a) - of(b) || (a < b ? -1 : 1));
-    const crowded = [...backups.keys()].filter((id) => of(id) > 0).sort((a, b) => of(b) - of(a) || (a < b ? -1 : 1));
+    const crowded = [...kept.keys()].filter((id) => of(id) > 0).sort((a, b) => of(b) - of(a) || (a < b ? -1 : 1));
     for (const to of sparse) {
       for (const from of crowded) {
-        const one = backups.get(from)?.find((p) => !done.has(p) && gives(from, p, to));
-        if (one?.owner === undefined) continue;
-        done.add(one);
-        return { shard: one.shard, from: one.owner, to, gives: from };
+        for (const one of kept.get(from) ?? []) {
+          if (one.owner === undefined || done.has(one) || !gives(from, one, to)) continue;
+          const other = one.owner === from ? back(one, from, to) : one;
+          if (other === undefined) continue;
+          done.add(one).add(other);
+          return { shard: one.shard, from: one.owner, to, gives: from };
+        }
       }
     }
     return undefined;
@@ -91,16 +94,16 @@ export function planCopies(
 /** Of the leader: `members` are there and may get shards. */
 export function planCopiesIn(state: MetadataState, members: readonly Member[]): PlannedMove[] {
   const ids = members.map(({ id }) => id);
-  const placed = state.shards.flatMap(({ shard, owner }): Placed[] => {
+  const placed = state.shards.map(({ shard, owner }): Placed => {
     const copies = state.copySets?.[shard]?.copies ?? [];
     const { level, replicas } = policyOf(state, shard);
-    if (level === 'cache') return [];
-    const at = copies.map(({ member }) => member);
+    const at = [...copies].sort((a, b) => b.rank - a.rank).map(({ member }) => member);
     const isWhole =
+      level !== 'cache' &&
       at.length === replicas &&
       copies.every((copy) => copy.state === 'in-sync' && ids.includes(copy.member)) &&
       !state.moves.some((move) => move.shard === shard);
-    return [{ shard, owner, wanted: replicas, at, isWhole }];
+    return { shard, owner, wanted: replicas, at, isWhole };
   });
   const keepers = keepersOf(state).map((m) => ({ id: m.id, memoryBytes: m.memoryBytes, zone: zoneOf(m) }));
   return planCopies(placed, keepers, ids);

@@ -104,7 +104,7 @@ function quotas(shards: readonly Owned[], members: readonly Keeper[]): Map<strin
  * The moves that spread the shards over `members` (others are to have none) by weight. Moves under way count as done,
  * and their shards are not planned again: `from` is always the present owner, and `to` another server. Nothing moves
  * but what is above a member's quota, each shard once, to a member that is below its own. Where more comes to a member
- * than its quota, the rest is planned when it has come. A shard with copies goes to one of those rather.
+ * than its quota, the rest is planned when it has come. Shards that one of those below has a copy of go first, to it.
  */
 export function planRebalance(state: Spread, members: readonly Keeper[]): PlannedMove[] {
   if (members.length === 0) return [];
@@ -116,35 +116,34 @@ export function planRebalance(state: Spread, members: readonly Keeper[]): Planne
   const isBelow = (m: Keeper): boolean => (load.get(m.id) ?? 0) < (quota.get(m.id) ?? 0);
   const hasCopy = (s: Owned, m: Keeper): boolean =>
     state.copySets?.[s.shard]?.copies.some((c) => c.member === m.id && c.state === 'in-sync') === true;
-  const below = members.filter(isBelow);
-  const elsewhere = new Set(shards.filter((s) => below.some((m) => hasCopy(s, m))));
-  const surplus: Owned[] = [];
-  for (const [id, count] of load) {
-    const over = count - (quota.get(id) ?? 0);
-    if (over <= 0) continue;
-    const member = byId.get(id);
-    const own = shards.filter((s) => s.owner === id && !coming.has(s.shard));
-    // What is handed over without being copied goes first, then what hashing would rather not have here.
-    if (member !== undefined)
-      own.sort(
-        (a, b) =>
-          Number(elsewhere.has(b)) - Number(elsewhere.has(a)) ||
-          weighted(a.shard, member) - weighted(b.shard, member) ||
-          a.shard - b.shard,
-      );
-    surplus.push(...own.slice(0, over));
-  }
+  const over = new Map([...load].map(([id, count]) => [id, count - (quota.get(id) ?? 0)]));
   const planned: PlannedMove[] = [];
-  for (const s of surplus.sort((a, b) => a.shard - b.shard)) {
-    const open = members.filter(isBelow);
-    const to =
-      best(
-        s.shard,
-        open.filter((m) => hasCopy(s, m)),
-      ) ?? best(s.shard, open);
-    if (to === undefined || s.owner === undefined) continue;
+  const give = (s: Owned, to: Keeper | undefined): boolean => {
+    if (to === undefined || s.owner === undefined || (over.get(s.owner) ?? 0) <= 0) return false;
+    over.set(s.owner, (over.get(s.owner) ?? 0) - 1);
     load.set(to.id, (load.get(to.id) ?? 0) + 1);
     planned.push({ shard: s.shard, from: s.owner, to: to.id });
-  }
-  return planned;
+    return true;
+  };
+  // What hashing would rather not have where it is goes first, and before that what is handed over without being copied.
+  const cost = (s: Owned): number => {
+    const member = byId.get(s.owner ?? '');
+    return member === undefined ? 0 : weighted(s.shard, member);
+  };
+  const own = shards
+    .filter((s) => (over.get(s.owner ?? '') ?? 0) > 0 && !coming.has(s.shard))
+    .map((s) => ({ s, cost: cost(s) }))
+    .sort((a, b) => a.cost - b.cost || a.s.shard - b.s.shard)
+    .map(({ s }) => s);
+  const isHandedOver = (s: Owned): boolean =>
+    give(
+      s,
+      best(
+        s.shard,
+        members.filter((m) => isBelow(m) && hasCopy(s, m)),
+      ),
+    );
+  const copied = own.filter((s) => !isHandedOver(s));
+  for (const s of copied) give(s, best(s.shard, members.filter(isBelow)));
+  return planned.sort((a, b) => a.shard - b.shard);
 }

@@ -13,7 +13,7 @@ class Stage implements Cluster {
   readonly moved: string[] = [];
   /** Moves to these servers are called off. */
   readonly refuses = new Set<string>();
-  /** These servers use so much of their memory of 100 bytes, and each shard has 10. */
+  /** These servers use so much of their memory of 100 bytes; with them, each shard has 10. */
   readonly used = new Map<string, number>();
   /** Copies at these servers turn out not to fit. */
   readonly lacks = new Set<string>();
@@ -52,12 +52,15 @@ class Stage implements Cluster {
       moves: moves.map((move) => ({ ...move, handover: this.lacks.has(move.to) })),
       moveErrors: [],
       members: [...members.keys()].map((id) => ({
-        ...{ id, memoryBytes: 100 },
+        ...{ id, memoryBytes: 100, draining: false },
         node: { dataPlane: { shards: [{ shard: 9999, usedBytes: this.used.get(id) ?? 0 }] } },
       })),
       shards: shards.map(({ shard, owner, epoch }) => ({
-        ...{ shard, owner, epoch, state: 'serving', memory: { live: 10 } },
-        copies: { copies: [...this.lacks].map((member) => ({ member, full: true })) },
+        ...{ shard, owner, epoch, state: 'serving', memory: { live: this.used.size > 0 ? 10 : 0 } },
+        copies: {
+          copies: [],
+          notCopied: [...this.lacks].map((member) => ({ member, full: true, times: this.#looks })),
+        },
       })),
     } as unknown as ClusterStatus);
   }
@@ -163,14 +166,18 @@ test('nothing is moved to a server that would be nearly full, and where it turns
   t.deepEqual(full.counts, [4, 2, 0]);
 
   full.used.set('s3', 80);
-  t.is(await rebalance(full), 2, 'of 100 bytes 90 are not nearly all');
+  const last = await t.throwsAsync(rebalance(full), { instanceOf: FarkvError, code: 'ERR_BUSY' });
+  t.regex(last.message, /s3 uses 90 B of its --memory of 100 B, with what is moved there before/);
+  t.deepEqual(full.counts, [3, 2, 1], 'of 100 bytes 90 are not nearly all');
+  full.used.set('s3', 70);
+  t.is(await rebalance(full), 1);
 
   const wrong = await onOne(new Stage(6, ['s1', 's2', 's3']));
   wrong.lacks.add('s3');
   const late = await t.throwsAsync(rebalance(wrong), { instanceOf: FarkvError, code: 'ERR_BUSY' });
   t.regex(
     late.message,
-    /not balanced: the move is called off: shard \d \(s1 -> s3\): s3 lacks memory for a copy of it/,
+    /not balanced: the move of shard \d to s3 was called off, for s3 has no room for a copy of it: add a server/,
   );
   t.deepEqual(wrong.counts, [4, 2, 0]);
   t.deepEqual(wrong.log.state.moves, []);

@@ -8,7 +8,7 @@ import type { PlannedMove } from '../../core/metadata/plan.js';
 import type { MoveError } from '../shards/move-errors.js';
 import type { ClusterStatus } from '../status.js';
 import type { ClusterConnection } from './cluster.js';
-import { errorLine, errorLines, lackOfRoom, moveLines, roomLines } from '../move-lines.js';
+import { errorLine, errorLines, moveLines, roomLines, withRoom } from '../move-lines.js';
 import { table } from './table.js';
 
 export type Cluster = Pick<ClusterConnection, 'call' | 'status' | 'until'>;
@@ -30,40 +30,56 @@ const onItsWay = ({ moves }: ClusterStatus, shard: number, to: string): boolean 
   moves.some((m) => m.shard === shard && m.to === to);
 const isBusy = (error: unknown): error is FarkvError => error instanceof FarkvError && error.code === 'ERR_BUSY';
 
-/**
- * ERR_BUSY when the move was called off. A move of the shard to the same server that is under way is joined.
- * `needsRoom`: it is called off here where that server turns out to lack memory for a copy.
- */
+/** How often a copy of the shard was given up there for want of memory, in this try to have one. */
+const timesFull = ({ shards }: ClusterStatus, shard: number, to: string): number =>
+  shards[shard]?.copies?.notCopied?.find(({ member, full }) => member === to && full === true)?.times ?? 0;
+
+interface Wanted extends Pick<PlannedMove, 'shard' | 'to'> {
+  /** It is called off where that server turns out to lack memory for a copy; else it waits for memory. */
+  readonly needsRoom?: boolean;
+}
+
+/** ERR_BUSY when the move was called off. A move of the shard to the same server that is under way is joined. */
 export async function moveOne(
   cluster: Cluster,
-  { shard, to, needsRoom }: Pick<PlannedMove, 'shard' | 'to'> & { readonly needsRoom?: boolean },
+  { shard, to, needsRoom = false }: Wanted,
   waitMs: number,
 ): Promise<void> {
+  const fullBefore = needsRoom ? timesFull(await cluster.status(), shard, to) : Infinity;
+  let isOurs = true;
   try {
     await cluster.call('shard-move', { shard, to });
   } catch (error) {
     const now = isBusy(error) ? await cluster.status() : undefined;
     if (now === undefined || !(onItsWay(now, shard, to) || ownerOf(now, shard) === to)) throw error;
+    isOurs = false;
   }
   const moveErrors = ({ moveErrors }: ClusterStatus): readonly MoveError[] =>
     moveErrors.filter((one) => one.shard === shard && one.to === to);
-  const lacking = (status: ClusterStatus): string[] => roomLines(status, (one) => one.shard === shard && one.to === to);
   const inTheWay = (status: ClusterStatus): string[] => [
     ...moveErrors(status)
       .filter((one) => !one.calledOff)
       .map(errorLine),
-    ...lacking(status),
+    ...roomLines(status, (one) => one.shard === shard && one.to === to),
   ];
+  const isFull = (now: ClusterStatus): boolean =>
+    isOurs && ownerOf(now, shard) !== undefined && onItsWay(now, shard, to) && timesFull(now, shard, to) > fullBefore;
   const over = (now: ClusterStatus): boolean =>
-    serves(now, shard, to) ||
-    (!onItsWay(now, shard, to) && ownerOf(now, shard) !== to) ||
-    (needsRoom === true && lacking(now).length > 0);
+    serves(now, shard, to) || (!onItsWay(now, shard, to) && ownerOf(now, shard) !== to) || isFull(now);
   const now = await cluster.until(over, waitMs, `the move of shard ${shard} to ${to}`, inTheWay);
   const owner = ownerOf(now, shard);
   if (owner === to) return;
-  if (owner !== undefined && onItsWay(now, shard, to)) {
-    await cluster.call('shard-move', { shard, to: owner });
-    throw new FarkvError('ERR_BUSY', `the move is called off: ${lacking(now).join('; ')}`);
+  if (isFull(now)) {
+    try {
+      await cluster.call('shard-move', { shard, to: owner, epoch: epochOf(now, shard) });
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      if (ownerOf(await cluster.status(), shard) === to) return;
+    }
+    throw new FarkvError(
+      'ERR_BUSY',
+      `the move of shard ${shard} to ${to} was called off, for ${to} has no room for a copy of it: add a server (farkv server --join), or start ${to} again with more --memory`,
+    );
   }
   // What was in the way may have been asked for before the move was seen to be called off.
   const why = moveErrors(await cluster.status()).find((one) => one.calledOff);
@@ -78,19 +94,20 @@ export async function lookAt(cluster: Cluster): Promise<Look> {
   return { status, plan: (await cluster.call('shard-plan', {})) as readonly PlannedMove[] };
 }
 
+const MORE =
+  'then copies are spread too, as far as they are not: shards move for them, and others back, which copies nothing\n';
+
 export function planText(plan: readonly PlannedMove[], status: ClusterStatus): string {
-  const lack = lackOfRoom(status);
-  const fitting = plan.filter((move) => lack(move) === undefined);
-  const under = [...moveLines(status), ...plan.map(lack).filter((line) => line !== undefined)]
-    .map((line) => `${line}\n`)
-    .join('');
-  if (fitting.length > 0)
+  const { fits, lacks } = withRoom(status, plan);
+  const under = [...moveLines(status), ...lacks.map(({ why }) => why)].map((line) => `${line}\n`).join('');
+  if (fits.length > 0)
     return (
       under +
       table(
         [{ title: 'SHARD', right: true }, { title: 'FROM' }, { title: 'TO' }, { title: 'COPY GIVEN UP BY' }],
-        fitting.map((m) => [String(m.shard), m.from, m.to, m.gives ?? '-']),
-      )
+        fits.map((m) => [String(m.shard), m.from, m.to, m.gives ?? '-']),
+      ) +
+      (status.replication?.some(({ replicas }) => replicas > 1) === true ? MORE : '')
     );
   if (plan.length > 0) return under;
   return under === ''
@@ -98,12 +115,12 @@ export function planText(plan: readonly PlannedMove[], status: ClusterStatus): s
     : `${under}the shards will be balanced when these moves are done\n`;
 }
 
-/** Nothing moves, and shards that were moved have given the copy up that is one too many: the next plan counts copies. */
+/** Nothing moves, and what moved has given the copy up that is one too many: the next plan counts copies. */
 function isSettled({ moves, shards, members }: ClusterStatus): boolean {
-  const mayStay = members.some(({ draining }) => draining);
+  const draining = new Set(members.filter((m) => m.draining).map(({ id }) => id));
   const isSurplus = ({ copies }: ClusterStatus['shards'][number]): boolean =>
-    copies !== undefined && copies.inSync > copies.wanted;
-  return moves.length === 0 && (mayStay || !shards.some(isSurplus));
+    copies !== undefined && copies.inSync > copies.wanted && copies.copies.every(({ member }) => !draining.has(member));
+  return moves.length === 0 && !shards.some(isSurplus);
 }
 
 /**
@@ -123,17 +140,17 @@ export async function spread(cluster: Cluster, first: Look, waitMs: number): Pro
     );
     for (const move of waiting) if (move.gives !== undefined) forCopies.add(nameOf(move));
     if (waiting.length === 0 && status.moves.length === 0) {
-      const reasons = plan.flatMap((move) => failed.get(nameOf(move)) ?? []);
+      const reasons = plan.map(
+        (move) =>
+          failed.get(nameOf(move)) ?? `the copy of shard ${move.shard} at ${move.gives ?? ''} did not go to ${move.to}`,
+      );
       if (reasons.length > 0) throw new FarkvError('ERR_BUSY', `the shards are not balanced: ${reasons.join('; ')}`);
       return moved;
     }
     const before = status;
+    const { fits, lacks } = withRoom(status, waiting);
+    for (const { move, why } of lacks) failed.set(nameOf(move), why);
     const make = async (move: PlannedMove): Promise<void> => {
-      const lack = lackOfRoom(await cluster.status())(move);
-      if (lack !== undefined) {
-        failed.set(nameOf(move), lack);
-        return;
-      }
       try {
         await moveOne(cluster, { ...move, needsRoom: true }, waitMs);
         moved++;
@@ -146,9 +163,9 @@ export async function spread(cluster: Cluster, first: Look, waitMs: number): Pro
       }
     };
     const lane = async (): Promise<void> => {
-      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await make(next);
+      for (let next = fits.shift(); next !== undefined; next = fits.shift()) await make(next);
     };
     await Promise.all(Array.from({ length: MOVES_AT_ONCE }, lane));
-    await cluster.until(isSettled, waitMs, 'the end of all moves under way', errorLines);
+    await cluster.until(isSettled, waitMs, 'the end of all moves, and of copies that are one too many,', errorLines);
   }
 }

@@ -7,7 +7,7 @@
  *
  * Invariant: a connection has a place until `admitted` is called or until it is closed.
  */
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { createServer, type AddressInfo, type ListenOptions, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type Server as TlsServer, type TLSSocket, type TlsOptions } from 'node:tls';
 import { FarkvError } from '../../core/errors.js';
 import { formatHostPort, type HostPort } from '../config/units.js';
@@ -50,13 +50,18 @@ const bindErrors: Readonly<
 };
 
 /** Throws ERR_ADDRESS_IN_USE or ERR_ADDRESS_INVALID. `option`: that named the address. */
-export async function listenAt(server: Server, address: HostPort, option = '--listen'): Promise<void> {
+export async function listenAt(
+  server: Server,
+  address: HostPort,
+  option = '--listen',
+  more: Pick<ListenOptions, 'ipv6Only'> = {},
+): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) => {
       const [code, text] = bindErrors[cause.code ?? ''] ?? ['ERR_ADDRESS_INVALID', cause.message];
       reject(new FarkvError(code, `${formatHostPort(address)}: ${text.replace('OPTION', option)}`, { cause }));
     });
-    server.listen({ host: address.host, port: address.port, backlog: BACKLOG }, resolve);
+    server.listen({ host: address.host, port: address.port, backlog: BACKLOG, ...more }, resolve);
   });
 }
 

@@ -15,6 +15,8 @@ export class DiskLines {
   readonly #options: DiskLinesOptions;
   #sinceMs: number | undefined;
   #saidMs = -Infinity;
+  /** Of this time without room there was a line. */
+  #isSaid = false;
 
   constructor(options: DiskLinesOptions) {
     this.#options = options;
@@ -30,6 +32,7 @@ export class DiskLines {
     this.#sinceMs ??= now;
     if (now - this.#saidMs < quietMs) return;
     this.#saidMs = now;
+    this.#isSaid = true;
     log.error('no room on the disk of the data directory: this server accepts no metadata changes until there is', {
       event: 'raft-log-full',
       retryMs,
@@ -40,7 +43,10 @@ export class DiskLines {
   hasRoom(): void {
     if (this.#sinceMs === undefined) return;
     const fullMs = Math.round(performance.now() - this.#sinceMs);
+    const isSaid = this.#isSaid;
     this.#sinceMs = undefined;
+    this.#isSaid = false;
+    if (!isSaid) return;
     this.#options.log.info('the disk of the data directory has room again: metadata changes are accepted', {
       event: 'raft-log-has-room',
       fullMs,

@@ -1,6 +1,7 @@
 /**
  * WatchedFiles: a value made of files, made again when one of them has changed. So tokens and certificates are exchanged
- * without a restart. Files are looked at when the value is asked for, and no more often than once per second.
+ * without a restart. Files are looked at when the value is asked for, and no more often than once per second. One whose
+ * mode or owner is another has changed, too: whoever reads it may refuse it for that.
  *
  * Invariant: what cannot be read, or does not fit together, changes nothing: the value before stays, and the files are
  * looked at again. An operator writes a certificate and its key one after the other.
@@ -17,7 +18,13 @@ export interface WatchOptions {
   readonly nowMs?: () => number;
 }
 
-export class WatchedFiles<T> {
+export interface Watched<T> {
+  readonly value: T;
+  /** Looks at its files; without: there are none. */
+  readonly look?: () => void;
+}
+
+export class WatchedFiles<T> implements Watched<T> {
   readonly #paths: readonly string[];
   readonly #read: () => T;
   readonly #options: WatchOptions;
@@ -36,8 +43,14 @@ export class WatchedFiles<T> {
   }
 
   get value(): T {
+    this.look();
+    return this.#value;
+  }
+
+  /** What has changed is said, also while nobody asks for the value. */
+  readonly look = (): void => {
     const now = (this.#options.nowMs ?? (() => performance.now()))();
-    if (now - this.#lookedMs < LOOK_MS) return this.#value;
+    if (now - this.#lookedMs < LOOK_MS) return;
     this.#lookedMs = now;
     let version = 'missing';
     try {
@@ -52,14 +65,13 @@ export class WatchedFiles<T> {
       if (version !== this.#refused) this.#options.unusable?.(error);
       this.#refused = version;
     }
-    return this.#value;
-  }
+  };
 
   #versions(): string {
     return this.#paths
       .map((path) => {
-        const { ino, size, mtimeNs } = statSync(path, { bigint: true });
-        return `${ino} ${size} ${mtimeNs}`;
+        const { ino, size, mtimeNs, mode, uid, gid } = statSync(path, { bigint: true });
+        return [ino, size, mtimeNs, mode, uid, gid].join(' ');
       })
       .join();
   }

@@ -8,7 +8,7 @@ import { clusterStatus } from './status.js';
 const GIB = 1 << 30;
 const member = (id: string, memoryBytes = GIB): [string, Member] => [
   id,
-  { id, incarnation: 'a', memoryBytes } as Member,
+  { id, incarnation: 'a', memoryBytes, fabric: [], control: [] } as unknown as Member,
 ];
 const server = (id: string, more: Partial<Server> = {}): Server => ({
   ...{ id, raftId: 1, instance: 'a', control: [], draining: false },

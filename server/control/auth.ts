@@ -11,7 +11,7 @@ import { basename } from 'node:path';
 import type { Role } from '../../core/protocol/index.js';
 import { ANY_SERVER, type CertificateRole } from '../../core/role-name.js';
 import { expired, soleName, type ShownCertificate } from '../../net/certificate.js';
-import { WatchedFiles, type WatchOptions } from '../../net/watched-files.js';
+import { WatchedFiles, type Watched, type WatchOptions } from '../../net/watched-files.js';
 import { secretsOf, type SecretSource } from '../config/secret-file.js';
 import type { AccessSettings } from '../config/settings.js';
 
@@ -42,13 +42,18 @@ const digest = (token: string): Buffer => createHash('sha256').update(token, 'ut
 export class Tokens {
   /** Where they are, for the log. */
   readonly source: string;
-  readonly #secrets: { readonly value: readonly { readonly text: string; readonly digest: Buffer }[] };
+  readonly #secrets: Watched<readonly { readonly text: string; readonly digest: Buffer }[]>;
 
   /** Throws ERR_CONFIG. When the file cannot be read later, what it had said before stays good. */
   constructor(source: SecretSource, watch: WatchOptions = {}) {
     this.source = 'text' in source ? 'token' : basename(source.file);
     const read = () => secretsOf(source, 'a token file').map((text) => ({ text, digest: digest(text) }));
     this.#secrets = 'text' in source ? { value: read() } : new WatchedFiles([source.file], read, watch);
+  }
+
+  /** Its file is looked at, and read if it has changed. */
+  look(): void {
+    this.#secrets.look?.();
   }
 
   /** The one that this end shows to others. */
@@ -132,6 +137,11 @@ export class Credentials {
         ];
       }),
     ];
+  }
+
+  /** Files that have changed are found now, and not when somebody comes. */
+  look(): void {
+    for (const { tokens } of this.#keys) tokens.look();
   }
 
   /** Undefined: nobody who may come in as `role`. Without any token or certificate at all, everybody may. */

@@ -115,6 +115,8 @@ async function run(start: FrontStart): Promise<void> {
   const figures = (): FrontFigures => ({ connections: listener.connections, clients: plane.clients });
   let told = '';
   setInterval(() => {
+    credentials.look();
+    tls?.look?.();
     const now = JSON.stringify(figures());
     if (now === told) return;
     told = now;

@@ -43,7 +43,10 @@ export interface Guest {
 const bindErrors: Readonly<
   Record<string, readonly [code: 'ERR_ADDRESS_IN_USE' | 'ERR_ADDRESS_INVALID', text: string]>
 > = {
-  EADDRINUSE: ['ERR_ADDRESS_IN_USE', 'another program listens there; choose another OPTION or stop that program'],
+  EADDRINUSE: [
+    'ERR_ADDRESS_IN_USE',
+    'another program listens there, perhaps a farkv server that was started before: stop it, or choose another OPTION',
+  ],
   EADDRNOTAVAIL: ['ERR_ADDRESS_INVALID', 'this machine does not have that address (OPTION)'],
   ENOTFOUND: ['ERR_ADDRESS_INVALID', 'that host name is not known (OPTION)'],
   EACCES: ['ERR_ADDRESS_INVALID', 'this user may not listen there (OPTION)'],

@@ -8,15 +8,18 @@ import { createSecureContext, type TlsOptions } from 'node:tls';
 import { FarkvError } from '../../core/errors.js';
 import { PEM_BYTES_MAX, readRegular } from '../../net/regular-file.js';
 import { TLS_ONLY, trustSource, type TrustSource } from '../../net/tls.js';
-import { WatchedFiles } from '../../net/watched-files.js';
+import { WatchedFiles, type Watched } from '../../net/watched-files.js';
 import type { TlsFiles } from '../config/settings.js';
 import { watchCredentials } from '../audit.js';
+import { checkPrivate } from '../config/secret-file.js';
 import type { Log } from '../log.js';
 
 /** What a listener serves with now. Throws ERR_CONFIG when the files do not fit together. */
-export function serverTls(files: TlsFiles, log: Log): { readonly value: TlsOptions } {
+export function serverTls(files: TlsFiles, log: Log): Watched<TlsOptions> {
   const { cert, key, ca, cluster } = files;
+  const wrong = (what: string): FarkvError => new FarkvError('ERR_CONFIG', `${key} ${what}`);
   const read = (): TlsOptions => {
+    checkPrivate(key, wrong);
     const options: TlsOptions = {
       ...TLS_ONLY,
       // A session that goes on is not verified again: a certificate would open after its time.

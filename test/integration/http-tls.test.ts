@@ -1,7 +1,7 @@
 /** The HTTP port of a server with a certificate: alone, and with the files of `farkv secrets init`, as in production. */
 import test from 'ava';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { join } from 'node:path';
@@ -68,4 +68,18 @@ test('with the files of farkv secrets init a monitor reads by its certificate or
   t.is(await metrics(certificate('monitor')), 200);
   await server.said(/"event":"credentials-changed","file":"[^"]*monitor-token"/);
   t.regex(server.stderr, /"event":"login-failed","address":"127\.0\.0\.1:\d+","as":"admin"/);
+});
+
+test('credentials that others may read are told while nobody comes, and what was read before stays good', async (t) => {
+  const secrets = await madeSecrets(t, '--server', 's1', '--host', 'localhost');
+  const args = ['--secrets', secrets, '--log-format', 'json'];
+  const server = (await Cluster.start(t, { args, shards: 2 })).server(0);
+  for (const name of ['reader-token', 'server-s1.key']) {
+    const file = join(secrets, name);
+    chmodSync(file, 0o644);
+    const why = `${file} can be read or changed by others \\(mode 644\\)`;
+    await server.said(new RegExp(`${why}.*"event":"credentials-unusable"|"event":"credentials-unusable".*${why}`));
+    chmodSync(file, 0o600);
+  }
+  t.notRegex(server.stderr, /credentials-changed/);
 });

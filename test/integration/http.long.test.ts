@@ -96,7 +96,7 @@ test('a port in use, and one that others can reach without secrets, are errors t
   const { at } = await start(t);
   const taken = await farkv(['server', '--listen', '127.0.0.1:0', '--http-listen', at]);
   t.is(taken.code, 1);
-  t.regex(taken.stderr, /another program listens there; choose another --http-listen/);
+  t.regex(taken.stderr, /another program listens there, .*: stop it, or choose another --http-listen/);
   const open = await farkv(['server', '--listen', '127.0.0.1:0', '--http-listen', '0.0.0.0:0']);
   t.is(open.code, 2);
   t.regex(open.stderr, /0\.0\.0\.0:0 can be reached from other machines/);

@@ -33,10 +33,16 @@ test.serial('a directory that is in use, and a port that is in use, are refused 
   t.regex(second.stderr, /in use by another farkv server/);
   const third = await farkv(['server', '--listen', server.address]);
   t.is(third.code, 1);
-  t.regex(third.stderr, new RegExp(`${server.address}: another program listens there; choose another --listen `));
+  t.regex(
+    third.stderr,
+    new RegExp(`${server.address}: another program listens there, .*: stop it, or choose another --listen\\b`),
+  );
   const fourth = await farkv(['server', '--listen', '127.0.0.1:0', '--peer-listen', server.peer]);
   t.is(fourth.code, 1);
-  t.regex(fourth.stderr, new RegExp(`${server.peer}: another program listens there; choose another --peer-listen `));
+  t.regex(
+    fourth.stderr,
+    new RegExp(`${server.peer}: another program listens there, .*: stop it, or choose another --peer-listen\\b`),
+  );
 });
 
 /** Each line an object, of which the last says why the server ended. */

@@ -38,8 +38,11 @@ export interface TrustSource {
 const pem = (file: string | undefined): Buffer | undefined =>
   file === undefined ? undefined : readRegular(file, PEM_BYTES_MAX);
 
-/** Throws ERR_CONFIG when files cannot be read, certificate and key do not belong together, or a field is none. */
-export function trustSource(given: Trust, watch?: WatchOptions): TrustSource {
+/**
+ * Throws ERR_CONFIG when files cannot be read, certificate and key do not belong together, or a field is none. `checkKey`:
+ * throws where the key's file must not be used.
+ */
+export function trustSource(given: Trust, watch?: WatchOptions, checkKey: () => void = () => undefined): TrustSource {
   // A copy: a connection is dialed with it much later.
   const trust: Trust = { ...given };
   const { caFile, certFile, keyFile, servername } = trust;
@@ -54,6 +57,7 @@ export function trustSource(given: Trust, watch?: WatchOptions): TrustSource {
       throw new FarkvError('ERR_CONFIG', `tls: ${name} and ${name}File exclude each other`);
   }
   const read = (): Trust => {
+    checkKey();
     const { cert = pem(certFile), key = pem(keyFile), ca = pem(caFile) } = trust;
     if ((cert === undefined) !== (key === undefined)) throw new Error('a certificate and its key are needed together');
     const own = cert !== undefined && key !== undefined ? { cert, key } : {};

@@ -1,6 +1,6 @@
 /**
  * WatchedFiles: a value made of files, made again when one of them has changed. So tokens and certificates are exchanged
- * without a restart. Files are looked at when the value is asked for, and no more often than once per second. One whose
+ * without a restart. Files are looked at when the value is asked for, or by `look`, no more often than once per second. One whose
  * mode or owner is another has changed, too: whoever reads it may refuse it for that.
  *
  * Invariant: what cannot be read, or does not fit together, changes nothing: the value before stays, and the files are
@@ -13,7 +13,7 @@ const LOOK_MS = 1000;
 export interface WatchOptions {
   /** Called when changed files cannot be used, once for each change. */
   readonly unusable?: (error: unknown) => void;
-  /** Called when changed files are used from now on. */
+  /** Called when changed files are used from now on, also where they are again as they were before `unusable`. */
   readonly changed?: () => void;
   readonly nowMs?: () => number;
 }
@@ -55,11 +55,11 @@ export class WatchedFiles<T> implements Watched<T> {
     let version = 'missing';
     try {
       version = this.#versions();
-      if (version !== this.#version) {
-        this.#value = this.#read();
-        this.#version = version;
-        this.#options.changed?.();
-      }
+      const isChanged = version !== this.#version;
+      if (isChanged) this.#value = this.#read();
+      // What was refused may be as it was before.
+      if (isChanged || this.#refused !== '') this.#options.changed?.();
+      this.#version = version;
       this.#refused = '';
     } catch (error) {
       if (version !== this.#refused) this.#options.unusable?.(error);

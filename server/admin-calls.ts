@@ -63,13 +63,15 @@ const checkJoinToken = record<{ readonly hash: string; readonly ttlMs: number }>
   hash: hex256,
   ttlMs: uint(JOIN_TOKEN_TTL_MAX_MS),
 });
-interface MoveAsked {
+export interface MoveAsked {
   readonly shard: number;
   readonly to: string;
   /** Of the shard as it was seen: it is not moved if it has had another owner since. */
   readonly epoch?: number;
+  /** Of the move that is to be called off: another one stays. */
+  readonly planned?: number;
 }
-const checkMove = record<MoveAsked>({ shard: shardNumber, to: memberId, epoch: maybe(uint()) });
+const checkMove = record<MoveAsked>({ shard: shardNumber, to: memberId, epoch: maybe(uint()), planned: maybe(uint()) });
 interface PolicyAsked extends Policy {
   readonly tenant?: string;
 }
@@ -135,11 +137,13 @@ async function remove(context: AdminContext, id: string): Promise<void> {
   await done(context, { t: 'server-remove', id, raftId: server.raftId });
 }
 
-async function move(context: AdminContext, { shard, to, epoch }: MoveAsked): Promise<void> {
+async function move(context: AdminContext, { shard, to, epoch, planned }: MoveAsked): Promise<void> {
   const { driver } = context;
   const s = driver.state.shards[shard];
   if (s === undefined)
     throw new FarkvError('ERR_CONFIG', `there is no shard ${shard}; there are ${driver.state.shards.length}`);
+  if (planned !== undefined && !driver.state.moves.some((one) => one.shard === shard && one.planned === planned))
+    throw new FarkvError('ERR_BUSY', `the move of shard ${shard} that was to be called off is over, or is another now`);
   await done(context, { t: 'shard-move', shard, epoch: epoch ?? s.epoch, to });
 }
 

@@ -33,7 +33,8 @@ function ofSpread({ leader, members, shards, moves }: ClusterStatus): string[] {
     all.every((m) => m.state === 'up' && !lacksLease(m) && m.node?.stopping !== true) &&
     shards.every(({ state, owner }) => state === 'serving' && keepers.some(({ id }) => id === owner));
   if (leader === undefined || !isCalm) return [];
-  const planned = planRebalance({ shards, moves }, keepers);
+  const copySets = shards.map(({ copies }) => ({ copies: copies?.copies ?? [] }));
+  const planned = planRebalance({ shards, moves, copySets }, keepers);
   const { length } = withRoom({ members, shards }, planned).fits;
   if (length > 0) {
     const owned = keepers.map(({ id }) => `${id} owns ${shards.filter(({ owner }) => owner === id).length}`);
@@ -43,7 +44,7 @@ function ofSpread({ leader, members, shards, moves }: ClusterStatus): string[] {
   }
   // The command comes to copies when owners are spread.
   if (planned.length > 0) return [];
-  const places = shards.map(placed);
+  const places = shards.map((shard) => placed(shard, ids(keepers)));
   const forCopies = planCopies(places, all.map(zoned), ids(keepers));
   if (withRoom({ members, shards }, forCopies).fits.length === 0) return [];
   const kept = ids(keepers).map((id) => `${id} has ${places.filter(({ at }) => at.includes(id)).length}`);
@@ -54,16 +55,17 @@ function ofSpread({ leader, members, shards, moves }: ClusterStatus): string[] {
 
 const ids = (members: readonly MemberStatus[]): string[] => members.map(({ id }) => id);
 
-const zoned = ({ id, memoryBytes, failureDomain = id }: MemberStatus): ZonedKeeper => ({
+const zoned = ({ id, memoryBytes, zone, failureDomain = zone ?? id }: MemberStatus): ZonedKeeper => ({
   ...{ id, memoryBytes },
   zone: failureDomain,
 });
 
-function placed({ shard, owner, copies }: ShardStatus): Placed {
+function placed({ shard, owner, copies }: ShardStatus, keepers: readonly string[]): Placed {
   if (copies === undefined) return { shard, owner, wanted: 1, at: owner === undefined ? [] : [owner], isWhole: false };
   const at = copies.copies.map(({ member }) => member).sort((a, b) => Number(a === owner) - Number(b === owner));
   const isWhole =
-    at.length === copies.wanted && copies.copies.every(({ state, away }) => state === 'in-sync' && away !== true);
+    at.length === copies.wanted &&
+    copies.copies.every(({ member, state, away }) => state === 'in-sync' && away !== true && keepers.includes(member));
   return { shard, owner, wanted: copies.wanted, at, isWhole };
 }
 

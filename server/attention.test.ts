@@ -8,7 +8,7 @@ import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';
 
 const member = (
   id: string,
-  { node, ...more }: { readonly node?: object } & Partial<Omit<MemberStatus, 'node'>> = {},
+  { node, ...more }: { readonly node?: object | undefined } & Partial<Omit<MemberStatus, 'node'>> = {},
 ): MemberStatus =>
   ({
     ...{ id, state: 'up', role: 'voter', draining: false, control: [`${id}:7400`], ...more },
@@ -338,7 +338,9 @@ test('owners that a rebalance would spread are told with it, and only where it w
   const of = (owners: readonly number[], more: object = {}, ...changed: MemberStatus[]): string[] =>
     advice(
       status({
-        members: ids.map((id) => changed.find((one) => one.id === id) ?? member(id, { memoryBytes: 2 ** 30 })),
+        members: ids.map(
+          (id) => changed.find((one) => one.id === id) ?? member(id, { memoryBytes: 2 ** 30, node: {} }),
+        ),
         shards: owners
           .flatMap((count, i) => Array.from({ length: count }, () => ids[i]))
           .map((owner, i) => shard(i, { owner })),
@@ -352,7 +354,7 @@ test('owners that a rebalance would spread are told with it, and only where it w
   t.deepEqual(of([4, 4, 4]), []);
   t.deepEqual(of([5, 4, 4]), [], 'what one has more is nobody');
   t.regex(of([5, 4, 3])[0] ?? '', /; farkv shard rebalance moves one, /);
-  const large = member('s1', { memoryBytes: 2 ** 31 });
+  const large = member('s1', { memoryBytes: 2 ** 31, node: {} });
   t.deepEqual(of([6, 3, 3], {}, large), [], 'by memory');
   t.is(of([4, 4, 4], {}, large).length, 1);
   t.deepEqual(of([0, 6, 6], {}, member('s1', { memoryBytes: 0, witness: true })), []);
@@ -372,7 +374,7 @@ test('copies that a rebalance would spread are told with it once the owners are 
   const of = (places: readonly string[], more: object = {}): string[] =>
     advice(
       status({
-        members: ids.map((id, i) => member(id, { memoryBytes: 2 ** 30, control: [`10.0.0.${i}:7400`] })),
+        members: ids.map((id, i) => member(id, { memoryBytes: 2 ** 30, control: [`10.0.0.${i}:7400`], node: {} })),
         shards: places.map((place, i) => {
           const at = place.split(' ');
           const copies = at.map((id) => ({ member: id, state: 'in-sync', ...more }));
@@ -386,6 +388,21 @@ test('copies that a rebalance would spread are told with it once the owners are 
   ]);
   t.deepEqual(of(['s1 s2', 's2 s3', 's3 s1', 's1 s2', 's2 s3', 's3 s1']), []);
   t.deepEqual(of(uneven, { state: 'joining' }), [], 'they come to be');
+  // s3 is full, and has a copy of one: what is handed over takes nothing.
+  for (const copied of [0, 1, 2]) {
+    const full = { dataPlane: { workers: [], shards: [{ shard: copied, usedBytes: 2 ** 30 }] } };
+    const copies = (n: number) =>
+      (n === copied ? ['s1', 's3'] : ['s1']).map((id) => ({ member: id, state: 'in-sync' }));
+    const handed = advice(
+      status({
+        members: [member('s1', { memoryBytes: 2 ** 30, node: {} }), member('s3', { memoryBytes: 2 ** 30, node: full })],
+        shards: [0, 1, 2].map((n) =>
+          shard(n, { owner: 's1', memory: { live: 9 }, copies: { wanted: 2, copies: copies(n) } }),
+        ),
+      }),
+    );
+    t.regex(handed.join('\n'), /rebalance moves one,/);
+  }
 });
 
 /** With every line that can be made: what begins it, and whose status it is of. */
@@ -435,7 +452,7 @@ const WRONG: readonly (readonly [line: string, status: ClusterStatus])[] = (() =
 test('each line names a command with its action, or an option of a server', async (t) => {
   const options = OPTION_NAMES.map((name) => `--${name}`);
   const two = status({ members: [member('s1'), member('s2')] });
-  const skewed = status({ members: ['s1', 's2', 's3'].map((id) => member(id, { memoryBytes: 1 })) });
+  const skewed = status({ members: ['s1', 's2', 's3'].map((id) => member(id, { memoryBytes: 1, node: {} })) });
   const node = { changesRefusedAgoMs: 0 };
   const refused = status({ members: [member('s1', { node }), member('s2'), member('s3')] });
   for (const [begin, wrong] of [

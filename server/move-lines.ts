@@ -43,8 +43,8 @@ export function roomLines({ moves, shards }: ClusterStatus, of: (move: Waiting) 
 }
 
 /**
- * Of moves that spread shards, those that leave no server nearly full, all together; and why the others would. Where a
- * copy is already, it takes no more than it has.
+ * Of moves that spread shards, those that leave no server nearly full, all together; and why the others would, or why
+ * nobody knows. Where a copy is already, or a part of it, it takes the rest alone.
  */
 export function withRoom<M extends Pick<Waiting, 'shard' | 'to'>>(
   { members, shards }: Pick<ClusterStatus, 'members' | 'shards'>,
@@ -52,8 +52,8 @@ export function withRoom<M extends Pick<Waiting, 'shard' | 'to'>>(
 ): { readonly fits: M[]; readonly lacks: { readonly move: M; readonly why: string }[] } {
   const servers = new Map(
     members.map(({ id, memoryBytes, node }) => {
-      const has = new Set(node?.dataPlane?.shards.map((table) => table.shard));
-      return [id, { memoryBytes, has, usedBytes: memoryOf(node).usedBytes }];
+      const has = new Map(node?.dataPlane?.shards.map((table) => [table.shard, table.usedBytes]));
+      return [id, { memoryBytes, has, isKnown: node !== undefined, usedBytes: memoryOf(node).usedBytes }];
     }),
   );
   const fits: M[] = [];
@@ -61,12 +61,18 @@ export function withRoom<M extends Pick<Waiting, 'shard' | 'to'>>(
   for (const move of moves) {
     const { shard, to } = move;
     const server = servers.get(to);
-    const needs = shards[shard]?.memory?.live ?? 0;
-    if (server !== undefined && !server.has.has(shard)) {
+    const needs = Math.max(0, (shards[shard]?.memory?.live ?? 0) - (server?.has.get(shard) ?? 0));
+    const lack = (why: string): unknown => lacks.push({ move, why: `shard ${shard} is not moved to ${to}, ${why}` });
+    if (server?.isKnown === false) {
+      lack('whose memory is not known now, for it did not answer: try again');
+      continue;
+    }
+    if (server !== undefined && (needs > 0 || !server.has.has(shard))) {
       const { usedBytes, memoryBytes } = server;
       if (isNearlyFull(usedBytes + needs, memoryBytes)) {
-        const why = `shard ${shard} is not moved to ${to}, which would be nearly full: its values take ${formatSize(needs)}, and ${to} uses ${formatSize(usedBytes)} of its --memory of ${formatSize(memoryBytes)}, with what is moved there before; add a server (farkv server --join), or start ${to} again with more --memory`;
-        lacks.push({ move, why });
+        lack(
+          `which would be nearly full: its values take ${formatSize(needs)}, and ${to} uses ${formatSize(usedBytes)} of its --memory of ${formatSize(memoryBytes)}, with what is moved there before; add a server (farkv server --join), or start ${to} again with more --memory`,
+        );
         continue;
       }
       server.usedBytes += needs;

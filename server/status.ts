@@ -169,7 +169,7 @@ export interface ClusterStatus {
   readonly members: readonly MemberStatus[];
   readonly shards: readonly ShardStatus[];
   /** Moves in progress. No `phase`: the bulk copy is not finished yet. */
-  readonly moves: readonly Pick<Move, 'shard' | 'to' | 'phase' | 'handover'>[];
+  readonly moves: readonly Pick<Move, 'shard' | 'to' | 'planned' | 'phase' | 'handover'>[];
   /**
    * What is in the way of those, and why others were called off: the last of each shard, until it has moved, is copied
    * anew or has another owner.

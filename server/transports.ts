@@ -184,7 +184,7 @@ export async function tryListening(
   try {
     for (const { address } of all.filter(({ provider }) => provider === 'tcp')) {
       const at = parseHostPort(bare(address));
-      const server = createServer();
+      const server = createServer((socket) => socket.destroy());
       servers.push(server);
       try {
         await listenAt(server, at, '--fabric-listen', { ipv6Only: true });

@@ -24,3 +24,16 @@ test('shards that are not whole, and servers that may get none, are left alone',
   t.deepEqual(planCopies(placed, members, ['s1', 's2']), []);
   t.is(planCopies(placed, members, idsOf(members), 1).length, 1);
 });
+
+test('many servers in zones of different size, of which hardly any may get a copy, are planned at once', (t) => {
+  const members = keepers(64, (i) => (i < 32 ? 'a' : i < 48 ? 'b' : 'c'));
+  const id = (i: number): string => members[i]?.id ?? '';
+  let light = 0;
+  const placed = Array.from({ length: 4096 }, (_, n) => {
+    const inC = n % 16 !== 0 || (light += 1) <= 145 ? 48 + (n % 16) : 49 + (n % 15);
+    return whole(n, id(inC), id(32 + (n % 16)), id(n % 32));
+  });
+  const planned = planCopies(placed, members, idsOf(members));
+  t.is(planned.length, 47);
+  t.true(planned.every(({ to }) => to === id(48)));
+});

@@ -1,8 +1,9 @@
 /**
  * Which shards are to change owners so that copies are spread over the servers as owners are. A new owner gets a copy
- * before the shard is its, and then the server with most copies above its part gives one up (copy-policy.ts). So a shard
- * of which such a server has a copy is given to one that has fewer than its part; planRebalance (plan.ts) evens the
- * owners out again by handing shards over to copies that are there, which copies nothing.
+ * before the shard is its, and then one is given up: of those in one zone with most others, that of the server with most
+ * copies above its part (copy-policy.ts). So a shard of which such a server has a copy is given to one that has fewer than
+ * its part; planRebalance (plan.ts) evens the owners out again by handing shards over to copies that are there, which
+ * copies nothing.
  */
 import { zoneOf } from './copy-plan.js';
 import { policyOf } from './copy-sets.js';
@@ -28,12 +29,115 @@ export interface Placed {
 /** More are planned when these are made. */
 const PLANNED_MAX = 64;
 
-/** How many copies each server has above its part, of all shards: as copy-policy.ts counts, which decides who gives up. */
-function crowds(placed: readonly Placed[], keepers: readonly Keeper[]): Map<string, number> {
+interface Server {
+  readonly id: string;
+  readonly zone: string;
+  /** How many copies it has above its part, of all shards: as copy-policy.ts counts, which decides who gives up. */
+  crowd: number;
+}
+
+/** A shard whose placement may be changed. */
+interface Offer {
+  readonly one: Placed;
+  readonly owner: Server;
+  /** `together`: how many of them are in its zone. */
+  readonly at: readonly { readonly server: Server; readonly together: number }[];
+}
+
+function serversOf(placed: readonly Placed[], keepers: readonly ZonedKeeper[]): Map<string, Server> {
   const wanted = placed.reduce((sum, one) => sum + one.wanted, 0);
-  const crowd = new Map([...parts(wanted, keepers)].map(([id, part]) => [id, -Math.ceil(part - 1e-6)]));
-  for (const id of placed.flatMap(({ at }) => at)) crowd.set(id, (crowd.get(id) ?? 0) + 1);
-  return crowd;
+  const part = parts(wanted, keepers);
+  const bound = (id: string): number => Math.ceil((part.get(id) ?? 0) - 1e-6);
+  const servers = new Map(keepers.map(({ id, zone }): [string, Server] => [id, { id, zone, crowd: -bound(id) }]));
+  for (const { at } of placed)
+    for (const id of at) {
+      const server = servers.get(id);
+      if (server !== undefined) server.crowd += 1;
+    }
+  return servers;
+}
+
+function offersOf(placed: readonly Placed[], servers: ReadonlyMap<string, Server>): Offer[] {
+  return placed.flatMap((one): Offer[] => {
+    const owner = servers.get(one.owner ?? '');
+    const known = one.at.flatMap((id) => servers.get(id) ?? []);
+    if (!one.isWhole || owner === undefined || known.length < one.at.length) return [];
+    const together = (zone: string): number => known.filter((other) => other.zone === zone).length;
+    return [{ one, owner, at: known.map((server) => ({ server, together: together(server.zone) })) }];
+  });
+}
+
+/**
+ * Who gives its copy up, as copy-policy.ts has it, if a server of that zone gets one and is the owner: of those that share
+ * a zone with most others the most crowded.
+ */
+function giverOf({ at, owner }: Offer, zone: string): Server {
+  let giver = owner;
+  let most = 0;
+  for (const { server, together } of at) {
+    const sharing = together + (server.zone === zone ? 1 : 0);
+    if (sharing < most || (sharing === most && server.crowd <= giver.crowd)) continue;
+    giver = server;
+    most = sharing;
+  }
+  return giver;
+}
+
+interface Found {
+  readonly offer: Offer;
+  readonly giver: Server;
+  /** What an owner that gives its own copy up has back from the next owner, of which it has a copy. */
+  readonly back: Offer | undefined;
+}
+
+/** The offers that are left. */
+class Offers {
+  readonly #offers: readonly Offer[];
+  readonly #done = new Set<Offer>();
+  /** By owner and another server with a copy. */
+  readonly #handed = new Map<string, Offer[]>();
+
+  constructor(offers: readonly Offer[]) {
+    this.#offers = offers;
+    for (const offer of offers)
+      for (const { server } of offer.at) {
+        const key = `${offer.owner.id} ${server.id}`;
+        this.#handed.set(key, this.#handed.get(key) ?? []);
+        this.#handed.get(key)?.push(offer);
+      }
+  }
+
+  take({ offer, giver, back }: Found, to: Server): PlannedMove {
+    this.#done.add(offer);
+    if (back !== undefined) this.#done.add(back);
+    to.crowd += 1;
+    giver.crowd -= 1;
+    return { shard: offer.one.shard, from: offer.owner.id, to: to.id, gives: giver.id };
+  }
+
+  /** From the most crowded. An owner gives its own copy up only where none is left of others', and has another shard back. */
+  bestFor(to: Server): Found | undefined {
+    let found: Found | undefined;
+    for (const offer of this.#offers) {
+      if (this.#done.has(offer) || offer.one.at.includes(to.id)) continue;
+      const giver = giverOf(offer, to.zone);
+      const better = giver.crowd - (found?.giver.crowd ?? 0);
+      const isOwner = giver === offer.owner;
+      if (better < 0 || (better === 0 && (found?.back === undefined || isOwner))) continue;
+      const back = isOwner ? this.#backFor(giver, to) : undefined;
+      if (!isOwner || back !== undefined) found = { offer, giver, back };
+    }
+    return found;
+  }
+
+  /** No server of that zone can get a copy from one that has more than its part. */
+  isBarren(zone: string): boolean {
+    return !this.#offers.some((offer) => !this.#done.has(offer) && giverOf(offer, zone).crowd > 0);
+  }
+
+  #backFor(owner: Server, to: Server): Offer | undefined {
+    return this.#handed.get(`${to.id} ${owner.id}`)?.find((offer) => !this.#done.has(offer));
+  }
 }
 
 /**
@@ -46,45 +150,22 @@ export function planCopies(
   open: readonly string[],
   most = PLANNED_MAX,
 ): PlannedMove[] {
-  const crowd = crowds(placed, keepers);
-  const of = (id: string): number => crowd.get(id) ?? 0;
-  const zones = new Map(keepers.map(({ id, zone }) => [id, zone]));
-  const kept = new Map(keepers.map(({ id }): [string, Placed[]] => [id, []]));
-  const whole = placed.filter(({ isWhole }) => isWhole);
-  for (const one of whole) for (const id of one.at.filter((x) => x !== one.owner)) kept.get(id)?.push(one);
-  // An owner gives its copy up only where none is left of others'.
-  for (const one of whole) kept.get(one.owner ?? '')?.push(one);
-
-  /** It gives its copy up, as copy-policy.ts has it, if `to` gets one and is the owner. */
-  const gives = (from: string, { at }: Placed, to: string): boolean => {
-    const together = (id: string): number => [...at, to].filter((x) => zones.get(x) === zones.get(id)).length;
-    const before = (a: string, b: string): number => together(b) - together(a) || of(b) - of(a);
-    return !at.includes(to) && [...at].sort(before)[0] === from;
-  };
-  const done = new Set<Placed>();
-  /** `from` owns the shard and gives it away with its copy: it has another back, of which it has a copy, from `to`. */
-  const back = (one: Placed, from: string, to: string): Placed | undefined =>
-    kept.get(from)?.find((p) => p !== one && p.owner === to && !done.has(p));
-  const next = (): Required<PlannedMove> | undefined => {
-    const sparse = open.filter((id) => of(id) < 0).sort((a, b) => of(a) - of(b) || (a < b ? -1 : 1));
-    const crowded = [...kept.keys()].filter((id) => of(id) > 0).sort((a, b) => of(b) - of(a) || (a < b ? -1 : 1));
-    for (const to of sparse) {
-      for (const from of crowded) {
-        for (const one of kept.get(from) ?? []) {
-          if (one.owner === undefined || done.has(one) || !gives(from, one, to)) continue;
-          const other = one.owner === from ? back(one, from, to) : one;
-          if (other === undefined) continue;
-          done.add(one).add(other);
-          return { shard: one.shard, from: one.owner, to, gives: from };
-        }
-      }
+  const servers = serversOf(placed, keepers);
+  const offers = new Offers(offersOf(placed, servers));
+  const isCrowded = [...servers.values()].some(({ crowd }) => crowd > 0);
+  const next = (): PlannedMove | undefined => {
+    const sparse = open.flatMap((id) => servers.get(id) ?? []).filter(({ crowd }) => crowd < 0);
+    const barren = new Set<string>();
+    for (const to of sparse.sort((a, b) => a.crowd - b.crowd || (a.id < b.id ? -1 : 1))) {
+      if (barren.has(to.zone)) continue;
+      const found = offers.bestFor(to);
+      if (found !== undefined) return offers.take(found, to);
+      if (offers.isBarren(to.zone)) barren.add(to.zone);
     }
     return undefined;
   };
   const planned: PlannedMove[] = [];
-  for (let move = next(); move !== undefined; move = next()) {
-    crowd.set(move.to, of(move.to) + 1);
-    crowd.set(move.gives, of(move.gives) - 1);
+  for (let move = isCrowded ? next() : undefined; move !== undefined; move = next()) {
     planned.push(move);
     if (planned.length >= most) break;
   }

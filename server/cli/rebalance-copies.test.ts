@@ -104,7 +104,7 @@ class Led implements Cluster {
     const { shards, moves, members } = this.#state;
     return Promise.resolve({
       ...{ moves, moveErrors: [] },
-      members: [...members.values()].map(({ id, memoryBytes }) => ({ id, memoryBytes, draining: false })),
+      members: [...members.values()].map(({ id, memoryBytes }) => ({ id, memoryBytes, draining: false, node: {} })),
       shards: shards.map(({ shard, owner, epoch }) => ({
         ...{ shard, owner, epoch, state: 'serving' },
         copies: copiesStatus(this.#state, shard, 0, () => true),

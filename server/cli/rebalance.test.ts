@@ -4,6 +4,7 @@ import type { Command } from '../../core/metadata/commands.js';
 import { planRebalance } from '../../core/metadata/plan.js';
 import { MetadataLog } from '../../test/support/metadata-log.js';
 import { seeded } from '../../test/support/random.js';
+import type { MoveAsked } from '../admin-calls.js';
 import type { ClusterStatus } from '../status.js';
 import { lookAt, moveOne, planText, spread, type Cluster } from './rebalance.js';
 
@@ -13,10 +14,12 @@ class Stage implements Cluster {
   readonly moved: string[] = [];
   /** Moves to these servers are called off. */
   readonly refuses = new Set<string>();
-  /** These servers use so much of their memory of 100 bytes; with them, each shard has 10. */
+  /** These servers use so much of their memory of 100 bytes beside shards, which have 10 each then. */
   readonly used = new Map<string, number>();
-  /** Copies at these servers turn out not to fit. */
-  readonly lacks = new Set<string>();
+  /** Copies at these servers turn out not to fit, so often at a look at the status. */
+  readonly lacks = new Map<string, (look: number) => number>();
+  /** Told of each move before it is begun. */
+  asked: ((move: MoveAsked) => void) | undefined;
   /** What else happens, once each, before the status is told. */
   readonly meanwhile: (() => void)[] = [];
   #incarnation = 1000;
@@ -35,9 +38,13 @@ class Stage implements Cluster {
   call(method: string, args: unknown): Promise<unknown> {
     if (method === 'shard-plan')
       return Promise.resolve(planRebalance(this.log.state, [...this.log.state.members.values()]));
-    const { shard, to } = args as { readonly shard: number; readonly to: string };
+    const { shard, to, epoch, planned } = args as MoveAsked;
     if (method !== 'shard-move') return Promise.reject(new Error(method));
     return new Promise((resolve) => {
+      this.asked?.(args as MoveAsked);
+      if (epoch !== undefined && epoch !== this.log.shard(shard).epoch) throw new FarkvError('ERR_BUSY', 'epoch');
+      if (planned !== undefined && !this.log.state.moves.some((m) => m.shard === shard && m.planned === planned))
+        throw new FarkvError('ERR_BUSY', 'another move');
       this.begin(shard, to);
       resolve({});
     });
@@ -53,16 +60,21 @@ class Stage implements Cluster {
       moveErrors: [],
       members: [...members.keys()].map((id) => ({
         ...{ id, memoryBytes: 100, draining: false },
-        node: { dataPlane: { shards: [{ shard: 9999, usedBytes: this.used.get(id) ?? 0 }] } },
+        node: { dataPlane: { shards: [{ shard: 9999, usedBytes: this.#usedAt(id) }] } },
       })),
       shards: shards.map(({ shard, owner, epoch }) => ({
         ...{ shard, owner, epoch, state: 'serving', memory: { live: this.used.size > 0 ? 10 : 0 } },
         copies: {
           copies: [],
-          notCopied: [...this.lacks].map((member) => ({ member, full: true, times: this.#looks })),
+          notCopied: [...this.lacks].map(([member, times]) => ({ member, full: true, times: times(this.#looks) })),
         },
       })),
     } as unknown as ClusterStatus);
+  }
+
+  #usedAt(id: string): number {
+    const used = this.used.get(id);
+    return used === undefined ? 0 : used + 10 * this.log.ownedBy(id).length;
   }
 
   async until(condition: (status: ClusterStatus) => boolean, _waitMs: number, what: string): Promise<ClusterStatus> {
@@ -173,7 +185,7 @@ test('nothing is moved to a server that would be nearly full, and where it turns
   t.is(await rebalance(full), 1);
 
   const wrong = await onOne(new Stage(6, ['s1', 's2', 's3']));
-  wrong.lacks.add('s3');
+  wrong.lacks.set('s3', (look) => look);
   const late = await t.throwsAsync(rebalance(wrong), { instanceOf: FarkvError, code: 'ERR_BUSY' });
   t.regex(
     late.message,
@@ -181,6 +193,39 @@ test('nothing is moved to a server that would be nearly full, and where it turns
   );
   t.deepEqual(wrong.counts, [4, 2, 0]);
   t.deepEqual(wrong.log.state.moves, []);
+});
+
+test('a copy that did not fit earlier, and a move of others, are no reason to call a move off', async (t) => {
+  const stage = await onOne(new Stage(2, ['s1', 's2', 's3']));
+  const move = { shard: 0, to: 's2', needsRoom: true };
+  stage.lacks.set('s2', () => 3);
+  await t.throwsAsync(moveOne(stage, move, 1000), { code: 'ERR_ABORTED' }, 'it waits for the next try');
+  t.is(stage.log.state.moves.length, 1);
+  // A move under way is joined, and belongs to others.
+  stage.lacks.set('s2', (look) => look);
+  await t.throwsAsync(moveOne(stage, move, 1000), { code: 'ERR_ABORTED' });
+  t.is(stage.log.state.moves.length, 1);
+
+  // The own one is called off, unless another has taken its place meanwhile.
+  stage.begin(0, 's1');
+  stage.asked = ({ to, planned }) => {
+    if (planned === undefined) return;
+    t.is(to, 's1');
+    stage.begin(0, 's3');
+  };
+  await t.throwsAsync(moveOne(stage, move, 1000), { code: 'ERR_BUSY', message: /was called off, for s2 has no room/ });
+  t.is(stage.log.shard(0).owner, 's3', 'that of the others was made');
+});
+
+test('a shard that has had another owner since it was planned is planned anew, and not moved from there', async (t) => {
+  const stage = await onOne(new Stage(4, ['s1', 's2', 's3']));
+  const first = await lookAt(stage);
+  const { shard, to } = first.plan.at(-1)!;
+  const other = to === 's2' ? 's3' : 's2';
+  await moveOne(stage, { shard, to: other }, 1000);
+  stage.moved.length = 0;
+  await spread(stage, first, 1000);
+  t.notRegex(stage.moved.join(), new RegExp(`${shard} ${other} `));
 });
 
 test('a shard that somebody else has moved back meanwhile is planned anew', async (t) => {

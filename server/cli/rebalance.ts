@@ -30,11 +30,13 @@ const onItsWay = ({ moves }: ClusterStatus, shard: number, to: string): boolean 
   moves.some((m) => m.shard === shard && m.to === to);
 const isBusy = (error: unknown): error is FarkvError => error instanceof FarkvError && error.code === 'ERR_BUSY';
 
-/** How often a copy of the shard was given up there for want of memory, in this try to have one. */
+/** How often a copy of the shard was given up there for want of memory, in this epoch: told while it is to be made. */
 const timesFull = ({ shards }: ClusterStatus, shard: number, to: string): number =>
   shards[shard]?.copies?.notCopied?.find(({ member, full }) => member === to && full === true)?.times ?? 0;
 
 interface Wanted extends Pick<PlannedMove, 'shard' | 'to'> {
+  /** Of the shard as it was seen: if it has changed owners since, it is not moved. */
+  readonly epoch?: number | undefined;
   /** It is called off where that server turns out to lack memory for a copy; else it waits for memory. */
   readonly needsRoom?: boolean;
 }
@@ -42,13 +44,12 @@ interface Wanted extends Pick<PlannedMove, 'shard' | 'to'> {
 /** ERR_BUSY when the move was called off. A move of the shard to the same server that is under way is joined. */
 export async function moveOne(
   cluster: Cluster,
-  { shard, to, needsRoom = false }: Wanted,
+  { shard, to, epoch, needsRoom = false }: Wanted,
   waitMs: number,
 ): Promise<void> {
-  const fullBefore = needsRoom ? timesFull(await cluster.status(), shard, to) : Infinity;
   let isOurs = true;
   try {
-    await cluster.call('shard-move', { shard, to });
+    await cluster.call('shard-move', { shard, to, ...(epoch === undefined ? {} : { epoch }) });
   } catch (error) {
     const now = isBusy(error) ? await cluster.status() : undefined;
     if (now === undefined || !(onItsWay(now, shard, to) || ownerOf(now, shard) === to)) throw error;
@@ -62,8 +63,15 @@ export async function moveOne(
       .map(errorLine),
     ...roomLines(status, (one) => one.shard === shard && one.to === to),
   ];
-  const isFull = (now: ClusterStatus): boolean =>
-    isOurs && ownerOf(now, shard) !== undefined && onItsWay(now, shard, to) && timesFull(now, shard, to) > fullBefore;
+  // Our move, and how often a copy was given up before: earlier moves tried too.
+  let ours: { readonly planned: number; readonly full: number } | undefined;
+  const isFull = (now: ClusterStatus): boolean => {
+    const move = now.moves.find((one) => one.shard === shard && one.to === to);
+    if (!needsRoom || !isOurs || move === undefined || ownerOf(now, shard) === undefined) return false;
+    const full = timesFull(now, shard, to);
+    ours ??= { planned: move.planned, full };
+    return move.planned === ours.planned && full > ours.full;
+  };
   const over = (now: ClusterStatus): boolean =>
     serves(now, shard, to) || (!onItsWay(now, shard, to) && ownerOf(now, shard) !== to) || isFull(now);
   const now = await cluster.until(over, waitMs, `the move of shard ${shard} to ${to}`, inTheWay);
@@ -71,7 +79,7 @@ export async function moveOne(
   if (owner === to) return;
   if (isFull(now)) {
     try {
-      await cluster.call('shard-move', { shard, to: owner, epoch: epochOf(now, shard) });
+      await cluster.call('shard-move', { shard, to: owner, epoch: epochOf(now, shard), planned: ours?.planned });
     } catch (error) {
       if (!isBusy(error)) throw error;
       if (ownerOf(await cluster.status(), shard) === to) return;
@@ -107,7 +115,9 @@ export function planText(plan: readonly PlannedMove[], status: ClusterStatus): s
         [{ title: 'SHARD', right: true }, { title: 'FROM' }, { title: 'TO' }, { title: 'COPY GIVEN UP BY' }],
         fits.map((m) => [String(m.shard), m.from, m.to, m.gives ?? '-']),
       ) +
-      (status.replication?.some(({ replicas }) => replicas > 1) === true ? MORE : '')
+      (status.replication?.some(({ replicas }) => replicas > 1) === true && fits.every((m) => m.gives === undefined)
+        ? MORE
+        : '')
     );
   if (plan.length > 0) return under;
   return under === ''
@@ -148,11 +158,19 @@ export async function spread(cluster: Cluster, first: Look, waitMs: number): Pro
       return moved;
     }
     const before = status;
-    const { fits, lacks } = withRoom(status, waiting);
-    for (const { move, why } of lacks) failed.set(nameOf(move), why);
+    const making = new Set<PlannedMove>();
     const make = async (move: PlannedMove): Promise<void> => {
+      making.add(move);
       try {
-        await moveOne(cluster, { ...move, needsRoom: true }, waitMs);
+        const now = await cluster.status();
+        // Clients write meanwhile, and others move shards; what is being made here may not be seen yet.
+        const others = now.moves.filter(({ shard }) => [...making].every((one) => one.shard !== shard));
+        const lack = withRoom(now, [...others, ...making]).lacks.find((one) => one.move === move);
+        if (lack !== undefined) {
+          failed.set(nameOf(move), lack.why);
+          return;
+        }
+        await moveOne(cluster, { ...move, epoch: epochOf(before, move.shard), needsRoom: true }, waitMs);
         moved++;
       } catch (error) {
         // One that is called off says nothing of the others. A shard that somebody else has moved meanwhile is planned
@@ -160,10 +178,12 @@ export async function spread(cluster: Cluster, first: Look, waitMs: number): Pro
         if (!isBusy(error)) throw error;
         if (epochOf(await cluster.status(), move.shard) === epochOf(before, move.shard))
           failed.set(nameOf(move), error.message);
+      } finally {
+        making.delete(move);
       }
     };
     const lane = async (): Promise<void> => {
-      for (let next = fits.shift(); next !== undefined; next = fits.shift()) await make(next);
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await make(next);
     };
     await Promise.all(Array.from({ length: MOVES_AT_ONCE }, lane));
     await cluster.until(isSettled, waitMs, 'the end of all moves, and of copies that are one too many,', errorLines);

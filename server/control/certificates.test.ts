@@ -2,6 +2,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { connect as dialTls, type TlsOptions, type TLSSocket } from 'node:tls';
 import { once } from 'node:events';
+import { chmodSync } from 'node:fs';
 import { ControlClient } from '../../net/control-client.js';
 import type { Trust } from '../../net/tls.js';
 import type { Frame, Hello } from '../../core/protocol/index.js';
@@ -9,7 +10,7 @@ import { Certificates } from '../../test/support/certificates.js';
 import { opened, rig, TENANTS, type Rig } from '../../test/support/control-rig.js';
 import { Log } from '../log.js';
 import { Credentials } from './auth.js';
-import { serverTls } from './tls.js';
+import { serverTls, serverTrust } from './tls.js';
 
 /** FKV_TICKET_READ, FKV_TICKET_WRITE */
 const [READ, WRITE] = [1, 2];
@@ -187,4 +188,26 @@ test('a certificate that was exchanged is shown to whoever comes next', async (t
   t.is(await shown(), 's1');
   tls.value = made.pem(two);
   t.is(await shown(), 's2');
+});
+
+test('a key that others may read is used neither for who comes nor for who is dialed, until it is private again', async (t) => {
+  const made = await Certificates.make(t);
+  const server = await made.issue('farkv://prod/peer/*', { file: 'server' });
+  const [cert, key] = [made.file(`${server}.crt`), made.file(`${server}.key`)];
+  for (const open of [serverTls, serverTrust]) {
+    const lines: string[] = [];
+    const source = open(
+      { cert, key, ca: made.file('ca.crt'), cluster: 'prod' },
+      new Log('warn', (_, text) => lines.push(text)),
+    );
+    const before = source.value;
+    chmodSync(key, 0o644);
+    const until = async (done: () => boolean): Promise<void> => {
+      while (!done()) await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+    await until(() => source.value !== before || lines.length > 0);
+    t.is(source.value, before);
+    t.regex(lines.join(), /not used yet: .*server.key can be read or changed by others/);
+    chmodSync(key, 0o600);
+  }
 });

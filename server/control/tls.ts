@@ -17,9 +17,8 @@ import type { Log } from '../log.js';
 /** What a listener serves with now. Throws ERR_CONFIG when the files do not fit together. */
 export function serverTls(files: TlsFiles, log: Log): Watched<TlsOptions> {
   const { cert, key, ca, cluster } = files;
-  const wrong = (what: string): FarkvError => new FarkvError('ERR_CONFIG', `${key} ${what}`);
   const read = (): TlsOptions => {
-    checkPrivate(key, wrong);
+    checkKey(key);
     const options: TlsOptions = {
       ...TLS_ONLY,
       // A session that goes on is not verified again: a certificate would open after its time.
@@ -49,5 +48,10 @@ export function serverTrust({ cert, key, ca, cluster }: TlsFiles, log: Log): Tru
   return trustSource(
     { ...(ca === undefined ? {} : { caFile: ca }), ...(cluster === undefined ? {} : { certFile: cert, keyFile: key }) },
     watchCredentials(log)(cert),
+    () => checkKey(key),
   );
+}
+
+function checkKey(key: string): void {
+  checkPrivate(key, (what) => new FarkvError('ERR_CONFIG', `${key} ${what}`));
 }

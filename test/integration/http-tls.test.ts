@@ -79,7 +79,8 @@ test('credentials that others may read are told while nobody comes, and what was
     chmodSync(file, 0o644);
     const why = `${file} can be read or changed by others \\(mode 644\\)`;
     await server.said(new RegExp(`${why}.*"event":"credentials-unusable"|"event":"credentials-unusable".*${why}`));
+    t.notRegex(server.stderr, new RegExp(`credentials-changed.*${name}`));
     chmodSync(file, 0o600);
+    await server.said(/"event":"credentials-changed"/);
   }
-  t.notRegex(server.stderr, /credentials-changed/);
 });

@@ -1,6 +1,6 @@
 // The Node.js of one-file executables, of the Debian package and of the container: a release, as the npm package `node` brings it for each processor,
 // pinned by the hash of its program. It is kept in build/node, which may be deleted at any time.
-// `node scripts/binary-node.mjs` prints the folder of the one for this machine's processor.
+// `node scripts/binary-node.mjs x64|arm64` prints the folder of the one for that processor.
 //
 // The version must have SEA's `execArgvExtension` (24.6 or later): without it, NODE_OPTIONS runs foreign code inside of
 // farkv. It must run with glibc 2.28, which scripts/check-binary.sh looks at.
@@ -40,4 +40,4 @@ export function nodeFor(arch) {
   }
 }
 
-if (import.meta.filename === process.argv[1]) process.stdout.write(`${nodeFor(process.arch)}\n`);
+if (import.meta.filename === process.argv[1]) process.stdout.write(`${nodeFor(process.argv[2])}\n`);

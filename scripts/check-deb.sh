@@ -93,3 +93,27 @@ inside test ! -e /etc/farkv/farkv.yaml || fail 'purge leaves the configuration'
 inside test -f /etc/farkv/secrets/ca.key -a -d /var/lib/farkv/raft || fail 'purge deletes secrets or values'
 inside test ! -e /usr/lib/farkv || fail "files are left: $(inside find /usr/lib/farkv | head)"
 say 'removed and purged: values and secrets are left'
+
+# arm64, emulated, from outside of the root, which has no libraries for it.
+if ! command -v qemu-aarch64 > /dev/null || ! command -v aarch64-linux-gnu-gcc > /dev/null; then
+  echo 'left out: arm64 (apt-get install qemu-user libstdc++6-arm64-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross)'
+  exit
+fi
+[ "$(node -p process.arch)" = x64 ] || exit 0
+other=$(bash scripts/make-deb.sh "$top" arm64)
+[ "$(dpkg-deb --field "$other" Architecture)" = arm64 ] || fail 'arm64: for another processor'
+[ "$(dpkg-deb --field "$other" Depends)" = "$(dpkg-deb --field "$deb" Depends)" ] || fail 'arm64: it needs another C library'
+! command -v lintian > /dev/null || lintian --fail-on error,warning --allow-root "$other" || fail 'arm64: lintian'
+dpkg-deb --extract "$other" "$top/arm64"
+lib=$top/arm64/usr/lib/farkv
+arm64=(env -i PATH=/usr/bin:/bin "TMPDIR=$top" qemu-aarch64 -L /usr/aarch64-linux-gnu "$lib/node" "$lib/dist/server/cli/main.js")
+"${arm64[@]}" server --listen "127.0.0.1:$port" --memory 64mb --transport tcp > "$top/server.log" 2>&1 & server=$!
+until grep -q ' is ready: ' "$top/server.log"; do
+  kill -0 "$server" 2> /dev/null || { cat "$top/server.log"; fail 'arm64: the server has ended'; }
+  sleep 0.2
+done
+"${arm64[@]}" put --connect "127.0.0.1:$port" greeting 'to arm64' > /dev/null || fail 'arm64: put'
+[ "$("${arm64[@]}" get --connect "127.0.0.1:$port" greeting)" = 'to arm64' ] || fail 'arm64: get'
+kill "$server"
+wait "$server" || { cat "$top/server.log"; fail "arm64: the server ended with $?"; }
+say 'arm64, emulated: what the package has runs a server and commands over tcp'

@@ -14,7 +14,7 @@ if [ "${1:-}" = --all ]; then
 else
   # As prepack of package.json, but for the addons of other machines.
   node scripts/setup.mjs
-  node scripts/prebuild.mjs --own
+  node scripts/prebuild.mjs --arch "$(node -p process.arch)"
   node scripts/sbom.mjs
   npm pack --silent --ignore-scripts --pack-destination "$dir" > "$dir/pack.log"
 fi

@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# Builds the Debian package: bash scripts/make-deb.sh [FOLDER] writes FOLDER/farkv_VERSION_amd64.deb (default: build) and prints its path.
+# Builds the Debian package: bash scripts/make-deb.sh [FOLDER] [x64|arm64] writes FOLDER/farkv_VERSION_amd64.deb (arm64: ..._arm64.deb) and prints
+# its path. Default: build, and this machine's processor. For another one it needs a cross compiler, which it names.
 # It has its own Node.js, so it installs on any Debian or Ubuntu with glibc 2.28; needs dpkg-deb.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 to=${1:-build}
+arch=${2:-$(node -p process.arch)}
 mkdir -p "$to"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
 
-bash scripts/make-tree.sh "$root"
+bash scripts/make-tree.sh "$root" "$arch"
 version=$(node -p 'require("./package.json").version')
-architecture=$(dpkg --print-architecture)
+declare -A debian=([x64]=amd64 [arm64]=arm64)
+architecture=${debian[$arch]}
 install -D -m 644 deploy/systemd/farkv.service "$root/lib/systemd/system/farkv.service"
 install -D -m 644 deploy/deb/farkv.yaml "$root/etc/farkv/farkv.yaml"
 install -D -m 644 deploy/deb/default "$root/etc/default/farkv"
@@ -35,11 +38,11 @@ CHANGES
   echo 'License: Expat'
   sed -n '/^Permission/,$p' LICENSE | sed 's/^$/./; s/^/ /'
 } > "$doc/copyright"
-gzip -9nc "$(node scripts/binary-node.mjs)/LICENSE" > "$doc/node.LICENSE.gz"
+gzip -9nc "$(node scripts/binary-node.mjs "$arch")/LICENSE" > "$doc/node.LICENSE.gz"
 chmod 644 "$doc"/*
 
 # The newest version of the C library that a program or an addon asks for.
-glibc=$(find "$root/usr/lib" \( -name node -o -name '*.node' \) -type f -exec objdump -T {} + | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -V | tail -1)
+glibc=$(find "$root/usr/lib" \( -name node -o -name '*.node' \) -type f -exec readelf --wide --dyn-syms {} + | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -V | tail -1)
 mkdir "$root/DEBIAN"
 cat > "$root/DEBIAN/control" <<CONTROL
 Package: farkv

@@ -4,10 +4,11 @@
 //
 //   node scripts/prebuild.mjs          all that this machine has compilers for, and says what is left out; `npm publish`
 //                                      leaves nothing out
-//   node scripts/prebuild.mjs --own    the one that setup.mjs built
+//   node scripts/prebuild.mjs --arch x64|arm64    the one for that processor with glibc
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
+import { parseArgs } from 'node:util';
 import { makeAddon, missingFor, root, TARGETS, verbsLeftOut } from './addons.mjs';
 
 function fail(text) {
@@ -21,11 +22,11 @@ if (verbsLeftOut() !== undefined)
     'the addon was built without RDMA headers, so the package would lack the verbs transport: apt-get install libibverbs-dev librdmacm-dev, then try again',
   );
 
-const own = process.argv.includes('--own');
+const { arch: only } = parseArgs({ options: { arch: { type: 'string' } } }).values;
 rmSync(join(root, 'prebuilds'), { recursive: true, force: true });
 for (const target of TARGETS) {
   const { arch, library } = target;
-  if (own && (arch !== process.arch || library !== 'glibc')) continue;
+  if (only !== undefined && (arch !== only || library !== 'glibc')) continue;
   const missing = missingFor(target);
   const text = `the addon for ${arch} with ${library} needs: ${missing}`;
   if (missing === undefined) {
@@ -34,6 +35,6 @@ for (const target of TARGETS) {
     } catch (error) {
       fail(error.message);
     }
-  } else if (process.env.npm_command === 'publish') fail(text);
+  } else if (only !== undefined || process.env.npm_command === 'publish') fail(text);
   else process.stderr.write(`prebuild: left out: ${text}\n`);
 }

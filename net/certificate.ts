@@ -53,6 +53,31 @@ export function shownBy(socket: TLSSocket): ShownCertificate | undefined {
   return { uris, expiresMs: Date.parse(validTo ?? ''), ...(socket.authorized ? {} : { untrusted: why }) };
 }
 
+/** `TRUSTED CERTIFICATE` has more than the certificate, which OpenSSL alone reads. */
+const BEGINS = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/g;
+const WHOLE = /-----BEGIN ((?:TRUSTED |X509 )?CERTIFICATE)-----[^-]+-----END \1-----/g;
+
+/**
+ * The authorities of a PEM file. OpenSSL takes a text without any, and then trusts nobody. Throws an Error that names the
+ * file when it has none, or one that cannot be read.
+ */
+export function authoritiesIn(file: string): Buffer {
+  const pem = readRegular(file, PEM_BYTES_MAX);
+  const text = pem.toString('latin1');
+  const whole = text.match(WHOLE) ?? [];
+  if (whole.length === 0) throw new Error(`${file} has no certificate`);
+  if (whole.length < (text.match(BEGINS)?.length ?? 0)) throw new Error(`${file} has a certificate without an end`);
+  for (const [i, one] of whole.entries()) {
+    if (one.startsWith('-----BEGIN TRUSTED')) continue;
+    try {
+      new X509Certificate(one);
+    } catch (cause) {
+      throw new Error(`${file}: certificate ${i + 1} cannot be read: ${(cause as Error).message}`, { cause });
+    }
+  }
+  return pem;
+}
+
 /** When the first certificate of a PEM file ends, milliseconds since 1970; read again when the file changes. */
 export function certificateEnd(file: string): { readonly value: number } {
   return new WatchedFiles([file], () => Date.parse(new X509Certificate(readRegular(file, PEM_BYTES_MAX)).validTo));

@@ -6,7 +6,7 @@ import { isIP } from 'node:net';
 import { createSecureContext, type ConnectionOptions } from 'node:tls';
 import { types } from 'node:util';
 import { FarkvError } from '../core/errors.js';
-import { checkServer, roleNameOf } from './certificate.js';
+import { authoritiesIn, checkServer, roleNameOf } from './certificate.js';
 import { PEM_BYTES_MAX, readRegular } from './regular-file.js';
 import { WatchedFiles, type WatchOptions } from './watched-files.js';
 
@@ -58,7 +58,11 @@ export function trustSource(given: Trust, watch?: WatchOptions, checkKey: () => 
   }
   const read = (): Trust => {
     checkKey();
-    const { cert = pem(certFile), key = pem(keyFile), ca = pem(caFile) } = trust;
+    const {
+      cert = pem(certFile),
+      key = pem(keyFile),
+      ca = caFile === undefined ? undefined : authoritiesIn(caFile),
+    } = trust;
     if ((cert === undefined) !== (key === undefined)) throw new Error('a certificate and its key are needed together');
     const own = cert !== undefined && key !== undefined ? { cert, key } : {};
     const trusted = typeof ca === 'string' || ca === undefined || types.isUint8Array(ca) ? ca : [...ca];

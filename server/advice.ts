@@ -46,7 +46,8 @@ function ofSpread({ leader, members, shards, moves }: ClusterStatus): string[] {
   if (planned.length > 0) return [];
   const places = shards.map((shard) => placed(shard, ids(keepers)));
   const forCopies = planCopies(places, all.map(zoned), ids(keepers));
-  if (withRoom({ members, shards }, forCopies).fits.length === 0) return [];
+  // One more than a part is nobody's matter: a new cluster is like that.
+  if (withRoom({ members, shards }, forCopies).fits.length <= 1) return [];
   const kept = ids(keepers).map((id) => `${id} has ${places.filter(({ at }) => at.includes(id)).length}`);
   return [
     `copies of shards are not spread by the memory of the servers: ${list(kept)}; farkv shard rebalance spreads them`,

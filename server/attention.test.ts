@@ -81,6 +81,13 @@ test('servers that do not answer are named, with what to do, and what is lost wi
   ]);
 });
 
+test('servers that announce one address are named, for who looks for one may reach another', (t) => {
+  const at = (...control: string[]): { readonly control: string[] } => ({ control });
+  const members = [member('s1', at('a:1', 'b:1')), member('s2', at('c:1')), member('s3', at('b:1'))];
+  t.regex(attention(status({ members })).join('\n'), /^s1, s3 announce the same address, b:1, .*--fabric-listen/);
+  t.deepEqual(attention(status({ members: members.slice(0, 2) })), []);
+});
+
 test('shards that are lost, that take no changes, and too few servers are told with the command', (t) => {
   const lines = attention(
     status({

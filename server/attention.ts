@@ -110,6 +110,19 @@ function lacksMajority(members: readonly MemberStatus[]): boolean {
   return voters.length > 0 && 2 * answering(voters) <= voters.length;
 }
 
+/** Who is sent to one of them may reach another. */
+function sharedAddresses(members: readonly MemberStatus[]): string[] {
+  const at = new Map<string, string[]>();
+  for (const { id, control = [] } of members)
+    for (const address of new Set(control)) at.set(address, [...(at.get(address) ?? []), id]);
+  const shared = [...at].find(([, ids]) => ids.length > 1);
+  return shared === undefined
+    ? []
+    : [
+        `${list(shared[1])} announce the same address, ${shared[0]}, so who looks for one of them may reach another: start each again with ports of its own, the same outside where they are published (--listen, --fabric-listen, --advertise)`,
+      ];
+}
+
 function ofMembers({ members, leader }: ClusterStatus): string[] {
   const silent = members.filter(({ state }) => state === 'unreachable');
   const missing = members.filter(({ state, role }) => state === 'absent' && role === 'voter');
@@ -128,6 +141,7 @@ function ofMembers({ members, leader }: ClusterStatus): string[] {
     ...missing.map(
       ({ id }) => `${id} has never come: start it${leader === undefined ? '' : `, or farkv member remove ${id}`}`,
     ),
+    ...sharedAddresses(members),
     ...members.flatMap(({ id, node }) =>
       node?.frontStalledMs === undefined
         ? []

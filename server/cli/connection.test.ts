@@ -1,8 +1,9 @@
 import test from 'ava';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tokenFor } from './client-options.js';
+import { tlsFile } from '../../test/support/tls-files.js';
 import { readConnection, type ConnectionArguments } from './connection.js';
 
 const args: ConnectionArguments = {
@@ -47,7 +48,7 @@ test('where --secrets has tokens and no certificate of an operator, as a server 
   const file = (name: string, text: string): void => writeFileSync(join(directory, name), text, { mode: 0o600 });
   const token = (more: Partial<ConnectionArguments> = {}): string | undefined =>
     readConnection({ ...args, secrets: directory, ...more }).token;
-  file('ca.crt', 'an authority');
+  file('ca.crt', readFileSync(tlsFile('ca.pem'), 'utf8'));
   file('token', 'of writers');
   t.is(token(), undefined);
   file('monitor-token', 'of monitors');

@@ -2,7 +2,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { connect as dialTls, type TlsOptions, type TLSSocket } from 'node:tls';
 import { once } from 'node:events';
-import { chmodSync } from 'node:fs';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { ControlClient } from '../../net/control-client.js';
 import type { Trust } from '../../net/tls.js';
 import type { Frame, Hello } from '../../core/protocol/index.js';
@@ -188,6 +188,30 @@ test('a certificate that was exchanged is shown to whoever comes next', async (t
   t.is(await shown(), 's1');
   tls.value = made.pem(two);
   t.is(await shown(), 's2');
+});
+
+test('a file of authorities without a certificate, or with one cut off, is refused, and the last one stays', async (t) => {
+  const made = await Certificates.make(t);
+  const server = await made.issue('farkv://prod/peer/*', { file: 'server' });
+  const files = {
+    cert: made.file(`${server}.crt`),
+    key: made.file(`${server}.key`),
+    ca: made.file('ca.crt'),
+    cluster: 'prod',
+  };
+  const pem = readFileSync(files.ca, 'utf8');
+  for (const [text, why] of [
+    ['', /ca.crt has no certificate/],
+    ['hello\n', /ca.crt has no certificate/],
+    [pem.slice(0, -40), /ca.crt has no certificate/],
+    [pem + pem.slice(0, -40), /ca.crt has a certificate without an end/],
+    [`${pem}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n`, /ca.crt: certificate 2 cannot be read/],
+  ] as const) {
+    writeFileSync(files.ca, text);
+    for (const open of [serverTls, serverTrust]) t.throws(() => open(files, log), { code: 'ERR_CONFIG', message: why });
+  }
+  writeFileSync(files.ca, pem + pem);
+  for (const open of [serverTls, serverTrust]) t.notThrows(() => open(files, log));
 });
 
 test('a key that others may read is used neither for who comes nor for who is dialed, until it is private again', async (t) => {

@@ -6,6 +6,7 @@
 import { constants } from 'node:crypto';
 import { createSecureContext, type TlsOptions } from 'node:tls';
 import { FarkvError } from '../../core/errors.js';
+import { authoritiesIn } from '../../net/certificate.js';
 import { PEM_BYTES_MAX, readRegular } from '../../net/regular-file.js';
 import { TLS_ONLY, trustSource, type TrustSource } from '../../net/tls.js';
 import { WatchedFiles, type Watched } from '../../net/watched-files.js';
@@ -25,7 +26,7 @@ export function serverTls(files: TlsFiles, log: Log): Watched<TlsOptions> {
       secureOptions: constants.SSL_OP_NO_TICKET, // mutation: credentials/session-resumed
       cert: readRegular(cert, PEM_BYTES_MAX),
       key: readRegular(key, PEM_BYTES_MAX),
-      ...(ca === undefined ? {} : { ca: readRegular(ca, PEM_BYTES_MAX) }),
+      ...(ca === undefined ? {} : { ca: authoritiesIn(ca) }),
       // Whoever has no certificate may have a token: both are looked at with the hello (auth.ts).
       ...(cluster === undefined ? {} : { requestCert: true, rejectUnauthorized: false }),
     };

@@ -28,7 +28,8 @@ mount_own
 install -m 755 "$file" "$root/usr/local/bin/farkv"
 ! chroot "$root" sh -c 'command -v node nodejs' || fail 'Node.js is there'
 run=(chroot --userspec=nobody:nogroup "$root" env -i PATH=/usr/local/bin:/usr/bin:/bin)
-# ready LOG PID TEXT: waits until this server is ready.
+# ready LOG PID TEXT: waits until this server is ready. Its log was emptied before: a shell empties it only once it runs beside this one, which would
+# find the line of the last server.
 ready() {
   until grep -q ' is ready: ' "$1"; do
     kill -0 "$2" 2> /dev/null || { cat "$1"; fail "$3 has ended"; }
@@ -63,6 +64,7 @@ fi
 port=$((20000 + RANDOM % 9000))
 # Not by a shell of its own: the signal is for the server.
 # What NODE_OPTIONS asks for, which Node.js itself would end with, runs in none of the server's threads.
+: > "$top/log"
 "${run[@]}" NODE_OPTIONS=--require=/none.js farkv server --listen "127.0.0.1:$port" --http-listen "127.0.0.1:$((port + 100))" --memory 64mb > "$top/log" 2>&1 & server=$!
 ready "$top/log" $server 'the server'
 connect=(--connect "127.0.0.1:$port")
@@ -115,6 +117,7 @@ mount -t tmpfs -o noexec,mode=1777 tmpfs "$root/tmp"
 "${run[@]}" farkv doctor > "$top/doctor" 2> "$top/err" || true
 quiet 'doctor where /tmp has noexec'
 grep -q '^libraries' "$top/doctor" || fail 'doctor where /tmp has noexec'
+: > "$top/log"
 "${run[@]}" farkv server --listen "127.0.0.1:$port" --memory 64mb > "$top/log" 2>&1 & server=$!
 ready "$top/log" $server 'a server where /tmp has noexec'
 puts_and_gets "127.0.0.1:$port" 'where /tmp has noexec' "${run[@]}" farkv
@@ -131,6 +134,7 @@ install -m 755 "$file" "$bare/usr/bin/farkv"
 for library in $(ldd "$file" build/Release/farkv.node | grep -o '/lib[^ ]*' | sort -u); do install -D -m 755 "$(readlink -f "$library")" "$bare$library"; done
 mount -t proc proc "$bare/proc"
 alone=(env -i /usr/sbin/chroot --userspec=65534:65534 "$bare" /usr/bin/farkv)
+: > "$top/log"
 "${alone[@]}" server --listen "127.0.0.1:$port" --memory 64mb > "$top/log" 2>&1 & server=$!
 ready "$top/log" $server 'the server beside nothing'
 puts_and_gets "127.0.0.1:$port" 'beside nothing' "${alone[@]}"
@@ -149,6 +153,7 @@ node scripts/make-binary.mjs "$top" --arch arm64
 old_enough "$top/farkv-linux-arm64"
 arm64=(env -i PATH=/usr/bin:/bin "TMPDIR=$top" qemu-aarch64 -L /usr/aarch64-linux-gnu "$top/farkv-linux-arm64")
 [ "$("${arm64[@]}" --version)" = "$("${run[@]}" farkv --version)" ] || fail 'arm64: --version'
+: > "$top/log"
 "${arm64[@]}" server --listen "127.0.0.1:$port" --memory 64mb --transport tcp > "$top/log" 2>&1 & server=$!
 ready "$top/log" $server 'arm64: the server'
 "${run[@]}" farkv put "${connect[@]}" greeting 'to arm64' > /dev/null || fail 'arm64: put by x64'

@@ -107,6 +107,8 @@ other=$(bash scripts/make-deb.sh "$top" arm64)
 dpkg-deb --extract "$other" "$top/arm64"
 lib=$top/arm64/usr/lib/farkv
 arm64=(env -i PATH=/usr/bin:/bin "TMPDIR=$top" qemu-aarch64 -L /usr/aarch64-linux-gnu "$lib/node" "$lib/dist/server/cli/main.js")
+# What the last server has written is not this one's.
+: > "$top/server.log"
 "${arm64[@]}" server --listen "127.0.0.1:$port" --memory 64mb --transport tcp > "$top/server.log" 2>&1 & server=$!
 until grep -q ' is ready: ' "$top/server.log"; do
   kill -0 "$server" 2> /dev/null || { cat "$top/server.log"; fail 'arm64: the server has ended'; }

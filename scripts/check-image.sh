@@ -30,6 +30,8 @@ say "$(du -sh --exclude=proc --exclude=dev "$root" | cut -f1), farkv $(run "${en
 run "${entry[@]}" "${arguments[@]}" 2> "$top/refused" && fail 'a server without secrets listens beyond loopback'
 grep -q -- --insecure "$top/refused" || { cat "$top/refused"; fail 'what it says without secrets'; }
 start() {
+  # What the last server has written is not this one's.
+  : > "$top/log"
   # Not by run, which would be a shell between: the signal is for the server.
   env -i "${variables[@]}" "$@" /usr/sbin/chroot --userspec="$user" "$root" "${entry[@]}" "${arguments[@]}" > "$top/log" 2>&1 & server=$!
   until grep -q ' is ready: ' "$top/log"; do

@@ -6,6 +6,7 @@
  * connected. When the time for that is over and one is connected, that will do: the operations on the others say what
  * is wrong with them.
  */
+import { FarkvError, NO_DATA_PLANE } from '../core/errors.js';
 import type { ClientMap } from '../core/protocol/messages.js';
 import { addon } from '../native/addon.js';
 import type { NativeClient, NativeClientEvent } from '../native/native-client.js';
@@ -14,7 +15,6 @@ import { AbortWatch } from './abort-watch.js';
 import { BatchChanges } from './batch-changes.js';
 import { BatchReads } from './batch-reads.js';
 import { ControlConnection } from './control-connection.js';
-import { FarkvError } from './errors.js';
 import { abortError } from './pending.js';
 import { Operations } from './operations.js';
 import { parseServer, type Settings } from './options.js';
@@ -324,7 +324,7 @@ export class Cluster {
             )
           : new FarkvError(
               'ERR_TIMEOUT',
-              `no server's data plane could be reached within ${connectTimeoutMs} ms (${why})`,
+              `${NO_DATA_PLANE} within ${connectTimeoutMs} ms (${why}): its port must be reachable from here, as the one of its control plane is; where servers have other addresses than they listen on, farkv server --advertise names them`,
             ),
       );
     } else if (this.#controlErrors.length > 0 && this.#controlErrors.every(isRefused)) {

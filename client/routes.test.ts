@@ -209,7 +209,7 @@ test('a report says what was picked and why', (t) => {
   t.like(state.report(), {
     provider: 'tcp',
     connected: true,
-    reason: 'shm: failed with ERR_DISCONNECTED; verbs: the server does not offer it',
+    reason: 'shm: failed with ERR_DISCONNECTED at unix:/run/s1.sock; verbs: the server does not offer it',
   });
   state.connectedBy('shm');
   t.like(state.report(), { provider: 'shm', reason: 'same host' });

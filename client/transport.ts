@@ -199,13 +199,18 @@ export class TransportState {
     };
   }
 
+  #failure(provider: Provider, code: ErrorCode): string {
+    const at = this.#plan.addresses.filter((to) => to.provider === provider).map(({ address }) => address);
+    return `failed with ${code}${at.length === 0 ? '' : ` at ${at.join(', ')}`}`;
+  }
+
   #reason(): string {
     const { order, refused } = this.#plan;
     const rank = this.#provider === undefined ? -1 : order.indexOf(this.#provider);
     const better = this.#connected && rank >= 0 ? order.slice(0, rank) : order;
     const told = better.flatMap((provider) => {
       const code = this.#failed.get(provider);
-      const text = refused.get(provider) ?? (code === undefined ? undefined : `failed with ${code}`);
+      const text = refused.get(provider) ?? (code === undefined ? undefined : this.#failure(provider, code));
       return text === undefined ? [] : [`${provider}: ${text}`];
     });
     if (this.ended !== undefined) told.push(this.ended);

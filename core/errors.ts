@@ -45,6 +45,9 @@ export const ERROR_CODES = [
 ] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
+/** How an ERR_TIMEOUT begins whose way out is not that of others: servers answer, and only their data ports do not. */
+export const NO_DATA_PLANE = "no server's data plane could be reached";
+
 /** An operating error. `cause`, where there is one, is the error underneath. */
 export class FarkvError extends Error {
   readonly code: ErrorCode;

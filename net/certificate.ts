@@ -2,7 +2,7 @@
  * Certificates with role names (core/role-name.ts): what the other end of a TLS connection has shown, as both ends read
  * it. What a role may do is decided elsewhere (server/control/auth.ts).
  */
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { checkServerIdentity, type PeerCertificate, type TLSSocket } from 'node:tls';
 import { types } from 'node:util';
 import { PEM_BYTES_MAX, readRegular } from './regular-file.js';
@@ -76,6 +76,26 @@ export function authoritiesIn(file: string): Buffer {
     }
   }
   return pem;
+}
+
+/** A PEM text, and what a person calls it: its file, or the option that has it. */
+export interface NamedPem {
+  readonly pem: Buffer | string;
+  readonly name: string;
+}
+
+/** Throws an Error that names what is at fault when either cannot be read, or they do not belong together. */
+export function checkPair(cert: NamedPem, key: NamedPem): void {
+  const read = <T>({ pem, name }: NamedPem, what: string, parse: (pem: Buffer | string) => T): T => {
+    try {
+      return parse(pem);
+    } catch (cause) {
+      throw new Error(`${name} has no ${what} that can be read: ${(cause as Error).message}`, { cause });
+    }
+  };
+  const certificate = read(cert, 'certificate', (pem) => new X509Certificate(pem));
+  if (!certificate.checkPrivateKey(read(key, 'private key', createPrivateKey)))
+    throw new Error(`${key.name} is the key of another certificate than the one in ${cert.name}`);
 }
 
 /** When the first certificate of a PEM file ends, milliseconds since 1970; read again when the file changes. */

@@ -6,7 +6,7 @@ import { isIP } from 'node:net';
 import { createSecureContext, type ConnectionOptions } from 'node:tls';
 import { types } from 'node:util';
 import { FarkvError } from '../core/errors.js';
-import { authoritiesIn, checkServer, roleNameOf } from './certificate.js';
+import { authoritiesIn, checkPair, checkServer, roleNameOf } from './certificate.js';
 import { PEM_BYTES_MAX, readRegular } from './regular-file.js';
 import { WatchedFiles, type WatchOptions } from './watched-files.js';
 
@@ -65,6 +65,8 @@ export function trustSource(given: Trust, watch?: WatchOptions, checkKey: () => 
     } = trust;
     if ((cert === undefined) !== (key === undefined)) throw new Error('a certificate and its key are needed together');
     const own = cert !== undefined && key !== undefined ? { cert, key } : {};
+    if (cert !== undefined && key !== undefined)
+      checkPair({ pem: cert, name: certFile ?? 'cert' }, { pem: key, name: keyFile ?? 'key' });
     const trusted = typeof ca === 'string' || ca === undefined || types.isUint8Array(ca) ? ca : [...ca];
     createSecureContext({ ...own, ...(trusted === undefined ? {} : { ca: trusted }) });
     if (cert !== undefined) roleNameOf(cert);

@@ -113,8 +113,8 @@ function lacksMajority(members: readonly MemberStatus[]): boolean {
 /** Who is sent to one of them may reach another. */
 function sharedAddresses(members: readonly MemberStatus[]): string[] {
   const at = new Map<string, string[]>();
-  for (const { id, control = [] } of members)
-    for (const address of new Set(control)) at.set(address, [...(at.get(address) ?? []), id]);
+  for (const { id, control = [], state } of members)
+    for (const address of new Set(state === 'up' ? control : [])) at.set(address, [...(at.get(address) ?? []), id]);
   const shared = [...at].find(([, ids]) => ids.length > 1);
   return shared === undefined
     ? []

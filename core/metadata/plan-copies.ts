@@ -148,7 +148,6 @@ export function planCopies(
   placed: readonly Placed[],
   keepers: readonly ZonedKeeper[],
   open: readonly string[],
-  most = PLANNED_MAX,
 ): PlannedMove[] {
   const servers = serversOf(placed, keepers);
   const offers = new Offers(offersOf(placed, servers));
@@ -167,7 +166,7 @@ export function planCopies(
   const planned: PlannedMove[] = [];
   for (let move = isCrowded ? next() : undefined; move !== undefined; move = next()) {
     planned.push(move);
-    if (planned.length >= most) break;
+    if (planned.length >= PLANNED_MAX) break;
   }
   return planned;
 }

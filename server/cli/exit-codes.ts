@@ -1,5 +1,5 @@
 /** How `farkv` ends, for scripts: the numbers are documented in --help and never change their meaning. */
-import { FarkvError, type ErrorCode } from '../../core/errors.js';
+import { FarkvError, NO_DATA_PLANE, type ErrorCode } from '../../core/errors.js';
 
 export const EXIT = {
   ok: 0,
@@ -37,7 +37,7 @@ const hints: Partial<Record<ErrorCode, string>> = {
   ERR_NO_LEADER: 'farkv status names the servers to start again; then repeat the command, unless it has taken effect',
   ERR_SHARD_UNAVAILABLE: 'farkv status shows why; if a server is missing, start it again, with its --data-dir',
   ERR_UNAUTHORIZED:
-    'the token comes from --token-file, FARKV_TOKEN_FILE, FARKV_TOKEN or --token, trusted authorities from --tls-ca',
+    'the token comes from --token-file, FARKV_TOKEN_FILE, FARKV_TOKEN or --token, the certificate from --tls-cert and --tls-key; --tls-ca names who signs those of servers: the ca.crt that they have',
   ERR_TABLE_FULL:
     'delete keys, or give the servers more --memory; where farkv status shows a full disk, free space on it; a value must fit into what is free of its shard: farkv status --json shows how much that may have (memoryLimitBytes)',
   ERR_TOO_FEW_COPIES: 'farkv status shows which server is missing; changes go on once it is back',
@@ -47,6 +47,7 @@ const hints: Partial<Record<ErrorCode, string>> = {
 
 /** `command`: which has failed, where that is known; it is not the way out. */
 export function hintFor(error: unknown, command?: string): string | undefined {
+  if (error instanceof FarkvError && error.message.startsWith(NO_DATA_PLANE)) return undefined;
   if (command === 'status' && error instanceof FarkvError && error.code === 'ERR_TIMEOUT')
     return `${REACH}; where one is, give it longer with --timeout, or ask other servers too: --connect takes several`;
   return error instanceof FarkvError ? hints[error.code] : undefined;

@@ -4,7 +4,7 @@ import { connect as dialTls, type TlsOptions, type TLSSocket } from 'node:tls';
 import { once } from 'node:events';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { ControlClient } from '../../net/control-client.js';
-import type { Trust } from '../../net/tls.js';
+import { trustSource, type Trust } from '../../net/tls.js';
 import type { Frame, Hello } from '../../core/protocol/index.js';
 import { Certificates } from '../../test/support/certificates.js';
 import { opened, rig, TENANTS, type Rig } from '../../test/support/control-rig.js';
@@ -27,16 +27,27 @@ interface Secured {
   readonly open: (trust: Trust, hello: Pick<Hello, 'role' | 'token'>, seen?: Seen) => Promise<ControlClient>;
 }
 
-/** A control port of cluster prod, with tokens too. */
-async function secured(t: ExecutionContext, wallMs: () => number = Date.now): Promise<Secured> {
-  const made = await Certificates.make(t);
+interface ServerFiles {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca: string;
+  readonly cluster: string;
+}
+
+async function serverFiles(made: Certificates): Promise<ServerFiles> {
   const server = await made.issue('farkv://prod/peer/*', { file: 'server' });
-  const files = {
+  return {
     cert: made.file(`${server}.crt`),
     key: made.file(`${server}.key`),
     ca: made.file('ca.crt'),
     cluster: 'prod',
   };
+}
+
+/** A control port of cluster prod, with tokens too. */
+async function secured(t: ExecutionContext, wallMs: () => number = Date.now): Promise<Secured> {
+  const made = await Certificates.make(t);
+  const files = await serverFiles(made);
   const credentials = new Credentials({
     cluster: 'prod',
     writer: { text: 'secret' },
@@ -190,15 +201,22 @@ test('a certificate that was exchanged is shown to whoever comes next', async (t
   t.is(await shown(), 's2');
 });
 
+/** Changes files of what `open` has opened, and waits until the change is taken, or refused, with what the log has. */
+async function changed(
+  open: typeof serverTls | typeof serverTrust,
+  files: ServerFiles,
+  change: () => void,
+): Promise<{ readonly isTaken: boolean; readonly told: string }> {
+  const lines: string[] = [];
+  const source = open(files, new Log('warn', (_, text) => lines.push(text)));
+  const before = source.value;
+  change();
+  while (source.value === before && lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  return { isTaken: source.value !== before, told: lines.join('\n') };
+}
+
 test('a file of authorities without a certificate, or with one cut off, is refused, and the last one stays', async (t) => {
-  const made = await Certificates.make(t);
-  const server = await made.issue('farkv://prod/peer/*', { file: 'server' });
-  const files = {
-    cert: made.file(`${server}.crt`),
-    key: made.file(`${server}.key`),
-    ca: made.file('ca.crt'),
-    cluster: 'prod',
-  };
+  const files = await serverFiles(await Certificates.make(t));
   const pem = readFileSync(files.ca, 'utf8');
   for (const [text, why] of [
     ['', /ca.crt has no certificate/],
@@ -210,28 +228,50 @@ test('a file of authorities without a certificate, or with one cut off, is refus
     writeFileSync(files.ca, text);
     for (const open of [serverTls, serverTrust]) t.throws(() => open(files, log), { code: 'ERR_CONFIG', message: why });
   }
-  writeFileSync(files.ca, pem + pem);
-  for (const open of [serverTls, serverTrust]) t.notThrows(() => open(files, log));
+  for (const open of [serverTls, serverTrust]) {
+    writeFileSync(files.ca, pem);
+    const { isTaken, told } = await changed(open, files, () => writeFileSync(files.ca, 'hello\n'));
+    t.false(isTaken);
+    t.regex(told, /not used yet: .*ca.crt has no certificate/);
+  }
+  writeFileSync(files.ca, pem);
+  for (const open of [serverTls, serverTrust])
+    t.true((await changed(open, files, () => writeFileSync(files.ca, readFileSync(files.ca, 'utf8') + pem))).isTaken);
+});
+
+test('a certificate and a key that cannot be read, or do not belong together, are refused by name', async (t) => {
+  const made = await Certificates.make(t);
+  const files = await serverFiles(made);
+  const other = made.pem(await made.issue('farkv://prod/peer/s2', { file: 'other' }));
+  const own = { cert: readFileSync(files.cert), key: readFileSync(files.key) };
+  for (const [file, text, why] of [
+    [files.cert, 'hello\n', /server.crt has no certificate that can be read: /],
+    [files.cert, own.key, /server.crt has no certificate that can be read: /],
+    [files.key, 'hello\n', /server.key has no private key that can be read: /],
+    [files.key, own.cert, /server.key has no private key that can be read: /],
+    [files.key, other.key, /server.key is the key of another certificate than the one in .*server.crt$/],
+    [files.cert, other.cert, /server.key is the key of another certificate than the one in .*server.crt$/],
+  ] as const) {
+    writeFileSync(file, text);
+    for (const open of [serverTls, serverTrust]) t.throws(() => open(files, log), { code: 'ERR_CONFIG', message: why });
+    writeFileSync(files.cert, own.cert);
+    writeFileSync(files.key, own.key);
+  }
+  const { isTaken, told } = await changed(serverTls, files, () => writeFileSync(files.key, other.key));
+  t.false(isTaken);
+  t.regex(told, /not used yet: .*server.key is the key of another certificate/);
+  t.throws(() => trustSource({ ...own, key: other.key }), {
+    code: 'ERR_CONFIG',
+    message: /key is the key of another certificate than the one in cert$/,
+  });
 });
 
 test('a key that others may read is used neither for who comes nor for who is dialed, until it is private again', async (t) => {
-  const made = await Certificates.make(t);
-  const server = await made.issue('farkv://prod/peer/*', { file: 'server' });
-  const [cert, key] = [made.file(`${server}.crt`), made.file(`${server}.key`)];
+  const files = await serverFiles(await Certificates.make(t));
   for (const open of [serverTls, serverTrust]) {
-    const lines: string[] = [];
-    const source = open(
-      { cert, key, ca: made.file('ca.crt'), cluster: 'prod' },
-      new Log('warn', (_, text) => lines.push(text)),
-    );
-    const before = source.value;
-    chmodSync(key, 0o644);
-    const until = async (done: () => boolean): Promise<void> => {
-      while (!done()) await new Promise((resolve) => setTimeout(resolve, 20));
-    };
-    await until(() => source.value !== before || lines.length > 0);
-    t.is(source.value, before);
-    t.regex(lines.join(), /not used yet: .*server.key can be read or changed by others/);
-    chmodSync(key, 0o600);
+    const { isTaken, told } = await changed(open, files, () => chmodSync(files.key, 0o644));
+    t.false(isTaken);
+    t.regex(told, /not used yet: .*server.key can be read or changed by others/);
+    chmodSync(files.key, 0o600);
   }
 });

@@ -6,7 +6,7 @@
 import { constants } from 'node:crypto';
 import { createSecureContext, type TlsOptions } from 'node:tls';
 import { FarkvError } from '../../core/errors.js';
-import { authoritiesIn } from '../../net/certificate.js';
+import { authoritiesIn, checkPair } from '../../net/certificate.js';
 import { PEM_BYTES_MAX, readRegular } from '../../net/regular-file.js';
 import { TLS_ONLY, trustSource, type TrustSource } from '../../net/tls.js';
 import { WatchedFiles, type Watched } from '../../net/watched-files.js';
@@ -20,12 +20,13 @@ export function serverTls(files: TlsFiles, log: Log): Watched<TlsOptions> {
   const { cert, key, ca, cluster } = files;
   const read = (): TlsOptions => {
     checkKey(key);
+    const pair = { cert: readRegular(cert, PEM_BYTES_MAX), key: readRegular(key, PEM_BYTES_MAX) };
+    checkPair({ pem: pair.cert, name: cert }, { pem: pair.key, name: key });
     const options: TlsOptions = {
       ...TLS_ONLY,
       // A session that goes on is not verified again: a certificate would open after its time.
       secureOptions: constants.SSL_OP_NO_TICKET, // mutation: credentials/session-resumed
-      cert: readRegular(cert, PEM_BYTES_MAX),
-      key: readRegular(key, PEM_BYTES_MAX),
+      ...pair,
       ...(ca === undefined ? {} : { ca: authoritiesIn(ca) }),
       // Whoever has no certificate may have a token: both are looked at with the hello (auth.ts).
       ...(cluster === undefined ? {} : { requestCert: true, rejectUnauthorized: false }),
@@ -36,11 +37,7 @@ export function serverTls(files: TlsFiles, log: Log): Watched<TlsOptions> {
   try {
     return new WatchedFiles([cert, key, ...(ca === undefined ? [] : [ca])], read, watchCredentials(log)(cert));
   } catch (cause) {
-    throw new FarkvError(
-      'ERR_CONFIG',
-      `the TLS certificate ${cert} and key ${key} cannot be used: ${(cause as Error).message}`,
-      { cause },
-    );
+    throw new FarkvError('ERR_CONFIG', `the TLS files cannot be used: ${(cause as Error).message}`, { cause });
   }
 }
 

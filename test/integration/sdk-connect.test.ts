@@ -1,7 +1,7 @@
 /** How a client connects: over which transport, to which servers, what it says when it cannot; and how it is closed. */
 import test from 'ava';
 import { connect, FarkvError, type ClientEvent } from '../../client/index.js';
-import { Cluster } from '../support/cluster.js';
+import { Cluster, farkv } from '../support/cluster.js';
 import { clientOf, inProcess, sharedCluster } from '../support/sdk-clients.js';
 
 const shared = sharedCluster(test);
@@ -43,6 +43,33 @@ test('a transport that cannot be used: another one and why, or with strict an er
     code: 'ERR_UNSUPPORTED',
     message: /s1: .*shm: the server does not offer it/,
   });
+});
+
+test('a data port that cannot be reached is named, with what to do at the server', async (t) => {
+  // Nobody listens at this address of the loopback.
+  const cluster = await Cluster.start(t, { servers: 1, args: ['--advertise', '127.0.0.2'] });
+  const { address } = cluster.server(0);
+  const seconds = 4;
+  const connecting = connect({ servers: address, transport: 'tcp', strict: true, connectTimeoutMs: seconds * 1000 });
+  const running = farkv([
+    'get',
+    'a',
+    '--connect',
+    address,
+    '--transport',
+    'tcp',
+    '--strict',
+    '--timeout',
+    `${seconds}s`,
+  ]);
+  await t.throwsAsync(connecting, {
+    code: 'ERR_TIMEOUT',
+    message: /no server's data plane .*tcp: failed with ERR_DISCONNECTED at 127\.0\.0\.2:\d+.*--advertise names them/,
+  });
+  const { code, stderr } = await running;
+  t.is(code, 69);
+  t.regex(stderr, /at 127\.0\.0\.2:\d+/);
+  t.notRegex(stderr, /is a server running there/);
 });
 
 test('connect says what is wrong', async (t) => {

@@ -122,6 +122,10 @@ function podOf(t: ExecutionContext, ...values: readonly string[]): ReturnType<ty
   return inSet(parsed(t, stdout)['StatefulSet farkv']);
 }
 
+/** Of nodes with a label. */
+const NODES =
+  'affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key=disk,affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator=Exists';
+
 const limit = (memory: string): string => `resources.limits.memory=${memory}`;
 const isData = ({ name }: Port): boolean => /^(?:data|verbs)-\d+$/.test(name);
 
@@ -160,7 +164,7 @@ chart('the API of Kubernetes has all fields of the manifests, for these values',
     ['updateStrategy.rollingUpdate.partition=2,updateStrategy.rollingUpdate.maxUnavailable=1'],
     ['values-sriov.yaml'],
     ['values-shared-device.yaml', 'dataPlaneThreads=64', limit('16Gi')],
-    [...everything, 'podAnnotations.a=b', 'priorityClassName=high'],
+    [...everything, 'podAnnotations.a=b', 'priorityClassName=high', 'topologyKey=topology.kubernetes.io/zone', NODES],
   ]
     .map((values) => template('farkv', ...values))
     .flatMap(({ stdout }) => Object.values(parsed(t, stdout)));
@@ -248,6 +252,41 @@ chart('the values reach the server', (t) => {
     '"updateStrategy":{"type":"OnDelete"}',
   ])
     t.true(text.includes(part), part);
+});
+
+chart('nodes are chosen by label and zone, and each server has one of its own unless the values say otherwise', (t) => {
+  const placed = (...values: readonly string[]): Readonly<Record<string, unknown>> => {
+    const { code, stdout, stderr } = template('farkv', ...values);
+    t.is(code, 0, stderr);
+    const set = parsed(t, stdout)['StatefulSet farkv'] as unknown as StatefulSet;
+    return set.spec.template.spec;
+  };
+  const own = {
+    requiredDuringSchedulingIgnoredDuringExecution: [
+      { topologyKey: 'kubernetes.io/hostname', labelSelector: { matchLabels: { app: 'farkv' } } },
+    ],
+  };
+  const plain = placed();
+  t.deepEqual(plain.affinity, { podAntiAffinity: own });
+  t.is(plain.topologySpreadConstraints, undefined);
+  const terms = [{ matchExpressions: [{ key: 'disk', operator: 'Exists' }] }];
+  const chosen = placed(NODES, 'topologyKey=topology.kubernetes.io/zone');
+  t.deepEqual(chosen.affinity, {
+    podAntiAffinity: own,
+    nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
+  });
+  t.deepEqual(chosen.topologySpreadConstraints, [
+    {
+      topologyKey: 'topology.kubernetes.io/zone',
+      maxSkew: 1,
+      whenUnsatisfiable: 'DoNotSchedule',
+      labelSelector: { matchLabels: { app: 'farkv' } },
+    },
+  ]);
+  const anti = 'affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1';
+  t.deepEqual(placed(anti).affinity, {
+    podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1 }] },
+  });
 });
 
 chart('a rolling update may stop at a partition', (t) => {
@@ -341,6 +380,7 @@ for (const [value, why] of [
   ['servers=4', /servers must be one of/],
   ['updateStrategy.foo=1', /foo is not allowed/],
   ['updateStrategy.rollingUpdate.partitions=1', /partitions is not allowed/],
+  ['affinity.podAntiafinity.a=b', /podAntiafinity is not allowed/],
   ['level=safe', /level must be one of/],
   ['options.id=s1', /id is settled by this chart/],
   ['options.join=x', /join is settled by this chart/],

@@ -9,6 +9,18 @@
 app: {{ include "farkv.name" . }}
 {{- end -}}
 
+{{- /* Each server on a node of its own, unless the values say how pods stand to each other. */ -}}
+{{- define "farkv.affinity" -}}
+{{- if not (hasKey .Values.affinity "podAntiAffinity") -}}
+podAntiAffinity:
+  requiredDuringSchedulingIgnoredDuringExecution:
+    - topologyKey: kubernetes.io/hostname
+      labelSelector:
+        matchLabels: { {{- include "farkv.labels" . -}} }
+{{ end -}}
+{{- with .Values.affinity }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
 {{- /* All servers of the first start: id=host:port, with commas. */ -}}
 {{- define "farkv.peers" -}}
 {{- $name := include "farkv.name" . -}}

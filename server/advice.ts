@@ -47,10 +47,34 @@ function ofSpread({ leader, members, shards, moves }: ClusterStatus): string[] {
   const places = shards.map((shard) => placed(shard, ids(keepers)));
   const forCopies = planCopies(places, all.map(zoned), ids(keepers));
   // One more than a part is nobody's matter: a new cluster is like that.
-  if (withRoom({ members, shards }, forCopies).fits.length <= 1) return [];
+  if (withRoom({ members, shards }, forCopies).fits.length <= 1) return ofZones({ members, shards }, places, keepers);
   const kept = ids(keepers).map((id) => `${id} has ${places.filter(({ at }) => at.includes(id)).length}`);
   return [
     `copies of shards are not spread by the memory of the servers: ${list(kept)}; farkv shard rebalance spreads them`,
+  ];
+}
+
+/** Copies are made in different zones where there are some; a server of another one may have come later. */
+function ofZones(
+  status: Pick<ClusterStatus, 'members' | 'shards'>,
+  places: readonly Placed[],
+  keepers: readonly MemberStatus[],
+): string[] {
+  const zones = new Map(keepers.map(zoned).map(({ id, zone }) => [id, zone]));
+  const has = (id: string): number => places.filter(({ at }) => at.includes(id)).length;
+  const byCopies = ids(keepers).sort((a, b) => has(a) - has(b));
+  const together = places.flatMap(({ shard, at, isWhole }) => {
+    const zone = zones.get(at[0] ?? '');
+    const to = byCopies.find((id) => zones.get(id) !== zone);
+    const isOne = isWhole && at.length > 1 && at.every((id) => zones.get(id) === zone);
+    return isOne && zone !== undefined && to !== undefined ? [{ shard, zone, to }] : [];
+  });
+  const [first] = withRoom(status, together).fits;
+  if (first === undefined) return [];
+  const { shard, zone, to } = first;
+  const same = together.filter((one) => one.zone === zone).map((one) => one.shard);
+  return [
+    `${same.length === 1 ? 'shard' : 'shards'} ${list(same)} ${same.length === 1 ? 'has' : 'have'} all copies in ${zone}, and ${to} is in another: if ${zone} fails, so do all of them; farkv shard move ${shard} ${to} keeps one there${same.length === 1 ? '' : ', and so on'}`,
   ];
 }
 

@@ -415,6 +415,33 @@ test('copies that a rebalance would spread are told with it once the owners are 
   }
 });
 
+test('shards whose copies share a zone are told where a server of another could have one', (t) => {
+  const of = (places: readonly string[], zones: string, node: object = {}): string[] =>
+    advice(
+      status({
+        members: Array.from(zones, (zone, i) =>
+          member(`s${i + 1}`, { memoryBytes: 2 ** 30, failureDomain: `zone ${zone}`, node: zone === 'b' ? node : {} }),
+        ),
+        shards: places.map((place, i) => {
+          const at = place.split(' ');
+          const copies = at.map((id) => ({ member: id, state: 'in-sync' }));
+          const memory = { live: 2 ** 29 } as object;
+          return shard(i, { owner: at[0], memory, copies: { wanted: at.length, copies } });
+        }),
+      }),
+    );
+  const places = ['s1 s2', 's2 s3', 's3 s1', 's1 s2', 's2 s3', 's3 s1'];
+  t.deepEqual(of(places, 'aab'), [
+    'shards 0, 3 have all copies in zone a, and s3 is in another: if zone a fails, so do all of them; farkv shard move 0 s3 keeps one there, and so on',
+  ]);
+  t.regex(of(['s1 s2', ...places.slice(1, 3)], 'aab').join(), /^shard 0 has all copies in zone a, .* keeps one there$/);
+  t.deepEqual(of(places, 'aaa'), [], 'nobody could');
+  t.deepEqual(of(places, 'abc'), []);
+  const full = { dataPlane: { workers: [], shards: [{ shard: 99, usedBytes: 0.8 * 2 ** 30 }] } };
+  t.deepEqual(of(places, 'aab', full), [], 'there is no room');
+  t.deepEqual(of(['s1', 's2', 's3'], 'aab'), [], 'of one copy');
+});
+
 /** With every line that can be made: what begins it, and whose status it is of. */
 const WRONG: readonly (readonly [line: string, status: ClusterStatus])[] = (() => {
   const away = member('s2', { state: 'unreachable' });
@@ -463,6 +490,11 @@ test('each line names a command with its action, or an option of a server', asyn
   const options = OPTION_NAMES.map((name) => `--${name}`);
   const two = status({ members: [member('s1'), member('s2')] });
   const skewed = status({ members: ['s1', 's2', 's3'].map((id) => member(id, { memoryBytes: 1, node: {} })) });
+  const copies = ['s1', 's2'].map((id) => ({ member: id, state: 'in-sync' }));
+  const zones = status({
+    members: ['a', 'a', 'b'].map((zone, i) => member(`s${i + 1}`, { memoryBytes: 1, zone, node: {} })),
+    shards: [shard(0, { copies: { wanted: 2, copies } }), shard(1, { owner: 's2' }), shard(2, { owner: 's3' })],
+  });
   const node = { changesRefusedAgoMs: 0 };
   const refused = status({ members: [member('s1', { node }), member('s2'), member('s3')] });
   for (const [begin, wrong] of [
@@ -470,6 +502,7 @@ test('each line names a command with its action, or an option of a server', asyn
     ['the metadata group has two voters', two],
     ['shards are not spread', skewed],
     ['s1 refused changes', refused],
+    ['shard 0 has all copies in a', zones],
   ] as const) {
     const lines = [...advice(wrong), ...attention(wrong)];
     t.true(

@@ -85,10 +85,26 @@ async function strike(scene: Scene, server: ServerProcess, others: readonly stri
   }
 }
 
+/** Where the server owns nothing, and the fault is one of owners, it gets a shard before. */
+async function whole(scene: Scene): Promise<{ readonly status: ClusterStatus; readonly server: ServerProcess }> {
+  const { cluster, what } = scene;
+  for (;;) {
+    const status = await copiesMade(cluster.addresses);
+    const server = chosen(scene, status);
+    const shard = status.shards[0]?.shard;
+    if (what === 'leader' || what === 'backup' || shard === undefined || ownedBy(status, server.id).length > 0)
+      return { status, server };
+    await asked(cluster.addresses, async (c) => {
+      await c.call('shard-move', { shard, to: server.id });
+      const has = (now: ClusterStatus): boolean => ownedBy(now, server.id).length > 0;
+      await c.until(has, ANSWER_MS, `that ${server.id} has shard ${shard}`, () => []);
+    });
+  }
+}
+
 async function disturb(scene: Scene): Promise<Round> {
   const { cluster, traffic, what } = scene;
-  const status = await copiesMade(cluster.addresses);
-  const server = chosen(scene, status);
+  const { status, server } = await whole(scene);
   const others = cluster.servers.filter((one) => one !== server).map(({ address }) => address);
   const owned = ownedBy(status, server.id);
   const all = status.shards.map(({ shard }) => shard);

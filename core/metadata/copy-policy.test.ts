@@ -13,6 +13,7 @@ const NOW = 4 * HELD;
 const alive = (...ids: string[]): GrantedLeases => leasesAt(NOW, { [NOW]: ids });
 const ALL = ['s1', 's2', 's3', 's4'];
 
+let named = 3000;
 /** Does what the leader proposes, and lets each copy that joins be in sync, until nothing is left to do. */
 function settle(log: CopyLog, leases: GrantedLeases, absences = new Absences()): CopyCommand['t'][] {
   const done: CopyCommand['t'][] = [];
@@ -21,7 +22,7 @@ function settle(log: CopyLog, leases: GrantedLeases, absences = new Absences()):
     const joins = log.set.copies.find((c) => c.state === 'joining');
     if (command === undefined && joins === undefined) return done;
     if (command !== undefined) done.push(command.t);
-    log.do(command ?? log.inSync(joins!.member, hexOf(3000 + i)));
+    log.do(command ?? log.inSync(joins!.member, hexOf(named++)));
   }
   throw new Error('the leader is never done');
 }
@@ -157,8 +158,30 @@ test('drained servers give their copies up one by one where there is room for no
   for (const id of [log.owner!, a, b]) log.do({ t: 'server-drain', id, draining: true });
   const owner = log.owner!;
   settle(log, alive(...six));
-  const holders = log.set.copies.map(({ member }) => member).sort();
-  t.deepEqual(holders, [owner, ...six.filter((id) => ![owner, a, b].includes(id))].sort(), 'and the owner hands over');
+  const stay = six.filter((id) => ![owner, a, b].includes(id));
+  const held = (): string[] => log.set.copies.map(({ member }) => member);
+  t.true(held().includes(owner));
+  t.is(log.promote(held().find((id) => stay.includes(id)) ?? ''), 'ok', 'the owner hands over');
+  settle(log, alive(...six));
+  t.deepEqual(held().sort(), stay);
+});
+
+test('a shard that its drained owner can hand over gets no copy before: the handover would be refused', (t) => {
+  const log = new CopyLog({ replicas: 2 });
+  const [a = '', b = '', c = ''] = log.others;
+  const owner = log.with(a).owner!;
+  const next = (leases: GrantedLeases): CopyCommand | undefined => nextCopies(log.state, leases, NOW, new Absences());
+  log.do({ t: 'server-drain', id: owner, draining: true });
+  t.is(next(alive(...ALL)), undefined);
+  // Not while that copy's server is silent, nor where it is drained too.
+  t.is(next(alive(owner, b, c))?.t, 'copies-add');
+  log.do({ t: 'server-drain', id: a, draining: true });
+  t.is(next(alive(...ALL))?.t, 'copies-add');
+  log.do({ t: 'server-drain', id: a, draining: false });
+  t.is(log.promote(a), 'ok');
+  settle(log, alive(...ALL));
+  t.is(log.set.copies.length, 2);
+  t.is(log.copy(owner), undefined, 'its place is taken then');
 });
 
 const moveTo = (log: CopyLog, to: string) => ({ t: 'shard-move', shard: 0, epoch: log.shard(0).epoch, to }) as const;

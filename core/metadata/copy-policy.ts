@@ -300,6 +300,15 @@ function missing(look: Look, s: Shard, { copies }: CopySet): number {
   return policyOf(look.state, s.shard).replicas - counted;
 }
 
+/**
+ * Its drained owner hands it over to a copy that stays (core/shards/handover.ts). That takes a moment, in which clients
+ * wait, and would begin anew in another config.
+ */
+function isHandedOver(look: Look, { owner = '' }: Shard, { copies }: CopySet): boolean {
+  const stays = ({ member }: Copy): boolean => !look.draining.has(member) && isAlive(look, member);
+  return look.draining.has(owner) && copies.some((c) => c.state === 'in-sync' && c.id !== undefined && stays(c));
+}
+
 function additions(look: Look): AddedCopy[] {
   const { state, absences, nowMs, draining } = look;
   // A member that was there a moment ago keeps its place for a time; a copy goes there when it is back.
@@ -312,6 +321,7 @@ function additions(look: Look): AddedCopy[] {
     const set = state.copySets?.[s.shard];
     if (set === undefined || s.owner === undefined || s.incarnation === undefined) continue;
     if (!isAlive(look, s.owner) || loads.isBusy(s.owner) || isCopied(state, s.shard) || isFull(set.copies)) continue;
+    if (isHandedOver(look, s, set)) continue;
     const wanted = policyOf(state, s.shard).level === 'cache' ? 0 : missing(look, s, set);
     const heir = heirNamed(state, s.shard);
     if (wanted <= 0 && heir === undefined) continue;

@@ -9,7 +9,9 @@
 #include "rely.h"
 #include "replicate.h"
 
-#define SHORT_NS ((uint64_t)20000000)
+/* Leases of the shard while the long ones run out; then, for as long as those take, still shorter ones: clients wait for
+ * what is left of the last. For all that time they would be renewed too often. */
+static const uint64_t SHORT_NS = 20000000, LAST_NS = 4000000;
 static const uint64_t PATIENCE_NS = 2000000000;
 enum { LITTLE = 256 }; /* records that the heir may lag behind when clients begin to wait */
 
@@ -45,9 +47,9 @@ void handover_end(shard *s, fkv_status why) {
     if (c) command_done(c, why, NULL);
 }
 
-/* The rest of a lease that was short when it was granted, by another clock. */
-static const uint64_t REST_NS = SHORT_NS + 2000000;
-static bool leases_are_short(const shard *s) { return s->lease_until_ns <= s->w->now_ns + REST_NS; }
+/* None is left that is longer than those that are granted now, by a clock that was read at another time. */
+static uint64_t longest_rest(const shard *s) { return s->lease_most_ns + 2000000; }
+static bool leases_are_short(const shard *s) { return s->lease_until_ns <= s->w->now_ns + longest_rest(s); }
 
 /* It lacks nothing that was ever answered or READ, and nothing else is on its way. */
 static bool has_all(const shard *s, const replica_peer *heir) {
@@ -66,6 +68,10 @@ void handover_watch(shard *s) {
     }
     if (s->state == SHARD_SERVING) {
         if (!leases_are_short(s) || s->replica.last - heir->prepared > LITTLE) return;
+        if (s->lease_most_ns > LAST_NS) {
+            s->lease_most_ns = LAST_NS;
+            return;
+        }
         s->state = SHARD_HANDING;
         shard_stops(s);
     }
@@ -80,7 +86,7 @@ uint64_t handover_deadline(const shard *s) {
     const replica_peer *heir = heir_of(s);
     uint64_t at = s->lease_until_ns, after = s->w->now_ns + 1;
     if (s->state == SHARD_SERVING)
-        at = at > REST_NS ? at - REST_NS : 0;
+        at = at > longest_rest(s) ? at - longest_rest(s) : 0;
     else if (heir && !has_all(s, heir))
         at = s->handing_until_ns; /* what comes of the heir ends the sleep */
     return min_u64(s->handing_until_ns, max_u64(at, after));

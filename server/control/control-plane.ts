@@ -77,7 +77,7 @@ export interface ControlPlaneOptions {
   readonly auditedCalls?: Rate;
 }
 
-/** Changes within this time are sent together. */
+/** A change is sent at once; those that come within this time after it are sent together. */
 const COALESCE_MS = 5;
 
 export class ControlPlane {
@@ -91,7 +91,9 @@ export class ControlPlane {
   readonly #standing: Standing;
   readonly #shared: Shared = { turns: new Turns(CONTROL_TURN), outbox: new Outbox(CONTROL_OUTBOX) };
   readonly #renewals: NodeJS.Timeout;
-  #push: NodeJS.Timeout | undefined;
+  /** Until the next push. */
+  #pause: NodeJS.Timeout | undefined;
+  #isChanged = false;
   #admitted = 0;
   /** Connections that got nowhere. */
   rejected = 0;
@@ -145,17 +147,20 @@ export class ControlPlane {
     return clientPage(this.#subscriptions.values(), query);
   }
 
-  /** The metadata changed: clients hear of it soon. */
+  /** The metadata changed: clients hear of it. */
   stateChanged(): void {
-    this.#push ??= setTimeout(() => {
-      this.#push = undefined;
-      const state = this.#options.state();
-      for (const session of this.#subscriptions.keys()) session.push(state);
+    this.#isChanged = this.#pause !== undefined;
+    if (this.#isChanged) return;
+    this.#pause = setTimeout(() => {
+      this.#pause = undefined;
+      if (this.#isChanged) this.stateChanged();
     }, COALESCE_MS);
+    const state = this.#options.state();
+    for (const session of this.#subscriptions.keys()) session.push(state);
   }
 
   close(): void {
-    clearTimeout(this.#push);
+    clearTimeout(this.#pause);
     clearInterval(this.#renewals);
     for (const session of this.#subscriptions.keys()) session.close();
   }

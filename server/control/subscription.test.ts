@@ -16,28 +16,29 @@ test('a client gets its id, a ticket and the whole map', async (t) => {
   t.is(plane.clients, 1);
 });
 
-test('changes of one moment are pushed together, and only what changed', async (t) => {
+test('a change is pushed at once, those of the next moment together, and only what changed', async (t) => {
   const { port, setState } = await rig(t);
   const raw = new Raw(t, port).say(hello());
   await raw.got(2);
   const { shards } = STATE;
   setState({ ...STATE, mapEpoch: 2, shards: [shard(0, 2), shards[1]!] });
   setState({ ...STATE, mapEpoch: 3, shards: [shard(0, 3), shards[1]!] });
-  await raw.got(3);
-  setState({ ...STATE, mapEpoch: 4, shards: [shard(0, 4), shard(1, 2)] });
-  const frames = await raw.got(4);
+  setState({ ...STATE, mapEpoch: 4, shards: [shard(0, 4), shards[1]!] });
+  await raw.got(4);
+  setState({ ...STATE, mapEpoch: 5, shards: [shard(0, 5), shard(1, 2)] });
+  const frames = await raw.got(5);
   const maps = new MapAssembler();
   const seen: ClientMap[] = [];
   for (const f of frames) if (f.t === 'map') seen.push(maps.push(f)!);
   t.deepEqual(
     seen.map((m) => m.mapEpoch),
-    [1, 3, 4],
+    [1, 2, 4, 5],
   );
   t.deepEqual(
     frames.filter((f) => f.t === 'map').map((f) => f.map.shards.length),
-    [2, 1, 2],
+    [2, 1, 1, 2],
   );
-  t.deepEqual(seen.at(-1)?.shards, [shard(0, 4), shard(1, 2)]);
+  t.deepEqual(seen.at(-1)?.shards, [shard(0, 5), shard(1, 2)]);
 });
 
 /** Shard 0 with so many segments. */

@@ -65,11 +65,14 @@ static void requeue_waiting(session *s, uint32_t shard, session_owner *from) {
     }
 }
 
-/* A refusal may have been about the old route: what waits out a back-off need not wait for it to end. */
+/* A refusal may have been about the old route: what waits out a back-off need not wait for it to end, and one by the new
+ * owner, which may not serve yet, is the first. */
 static void wake_delayed(session *s, uint32_t shard) {
     for (uint32_t i = 0; i < s->places; i++) {
         request *r = &s->table[i];
-        if (r->state == REQUEST_DELAYED && r->head.shard == shard) timer_set(&s->timers, &r->delay, 0);
+        if (r->state != REQUEST_DELAYED || r->head.shard != shard) continue;
+        r->refusals = 0;
+        timer_set(&s->timers, &r->delay, 0);
     }
 }
 

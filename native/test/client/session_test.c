@@ -339,6 +339,30 @@ TEST(requests_follow_the_route) {
     down();
 }
 
+static bool is_heard;
+static void hear(puppet *owner, const fkv_request *q) {
+    (void)owner;
+    is_heard |= q->op == FKV_OP_PUT;
+}
+
+TEST(a_new_owner_that_does_not_serve_yet_is_asked_again_at_once) {
+    up();
+    outcome put;
+    p->heard = hear;
+    p->refuses_with = FKV_NOT_OWNER;
+    guest_ask(&c, FKV_OP_PUT, "alpha", "one", 5000, &put);
+    pass(200, NULL); /* by now it is asked every 64 ms */
+    is_heard = false;
+    for (int owner = -1; owner <= 1; owner += 2)
+        CHECK_EQ(lookup_set_route(c.l, &(lookup_route){ .shard = 0, .owner = owner }), FKV_OK);
+    pass(10, &is_heard);
+    CHECK(is_heard && !put.done);
+    p->refuses_with = FKV_OK;
+    pass(2, &put.done);
+    CHECK(put.done && put.status == FKV_OK);
+    down();
+}
+
 /* ---- large values ---- */
 
 TEST(a_large_value_waits_in_registered_memory_until_its_owner_has_answered) {
@@ -435,6 +459,7 @@ int main(int argc, char **argv) {
     RUN(no_more_changes_are_outstanding_on_a_shard_than_its_owner_remembers);
     RUN(more_requests_than_agreed_are_refused_at_once);
     RUN(requests_follow_the_route);
+    RUN(a_new_owner_that_does_not_serve_yet_is_asked_again_at_once);
     RUN(a_large_value_waits_in_registered_memory_until_its_owner_has_answered);
     RUN(memory_for_large_values_is_bounded);
     RUN(timers_fire_in_time_and_never_early);

@@ -29,11 +29,12 @@ static void wait_told(void) {
     while (sem_wait(&told.said) != 0) {}
 }
 
-static struct { uint64_t leases_ns, last, committed, heir; } has;
+static struct { uint64_t leases_ns, longest_ns, last, committed, heir; } has;
 static void do_look_at(worker *w, void *ctx) {
     (void)ctx;
     const shard *s = here(w);
     has.leases_ns = s->lease_until_ns;
+    has.longest_ns = s->lease_most_ns;
     has.last = s->replica.last;
     has.committed = s->replica.committed;
     has.heir = s->replica.peer[replica_place(&s->replica, id_of(NEXT))].prepared;
@@ -53,6 +54,7 @@ TEST(it_is_told_when_every_lease_is_over_and_the_heir_has_all) {
     CHECK_EQ(told.status, FKV_OK);
     look_at_owner();
     CHECK(has.leases_ns > 0 && told.at_ns >= has.leases_ns);
+    CHECK(has.longest_ns > 0 && has.longest_ns <= 4000000); /* of which clients wait for the rest */
     CHECK_EQ(has.committed, 50);
     CHECK_EQ(has.heir, 50);
     down();

@@ -214,6 +214,8 @@ export interface ShardMove extends Placement {
    * copied.
    */
   readonly lost?: string;
+  /** The move that is called off, or replaced (Move.planned): no other that has taken its place meanwhile. */
+  readonly planned?: number;
 }
 
 /**
@@ -403,6 +405,7 @@ const checks = {
     epoch: epochNumber,
     to: memberId,
     lost: maybe(hex64),
+    planned: maybe(uint()),
   }),
   'shard-copy': record<ShardCopy>({
     t: literal('shard-copy'),

@@ -115,6 +115,7 @@ test('a drained server gives its shards away a few at a time, and a move whose g
     shard: other.shard,
     epoch: 1,
     to: 's1',
+    planned: other.planned,
   });
 });
 
@@ -130,6 +131,7 @@ test('the leader looks in time for a move to a server that has no shards yet', (
     shard: 0,
     epoch: 1,
     to: owner,
+    planned: log.state.moves[0]!.planned,
   });
 });
 

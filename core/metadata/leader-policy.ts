@@ -134,7 +134,8 @@ export function nextMove(
     if (s?.owner === undefined || s.owner === m.to) continue;
     if (!leases.dead(m.to, nowMs) && !getsNone(state, m)) continue;
     const lost = complete(m) ? state.members.get(m.to)?.incarnation : undefined;
-    return { t: 'shard-move', shard: m.shard, epoch: s.epoch, to: s.owner, ...(lost === undefined ? {} : { lost }) };
+    const { shard, planned } = m;
+    return { t: 'shard-move', shard, epoch: s.epoch, to: s.owner, planned, ...(lost === undefined ? {} : { lost }) };
   }
   for (const server of state.servers) {
     if (!server.draining) continue;

@@ -165,6 +165,19 @@ test('what was copied when its owner died is known in the same way, until its ne
   t.deepEqual(log.state.moves, []);
 });
 
+test('a move is called off as the one that was seen, and not if another has taken its place', (t) => {
+  const { log, move } = moving();
+  const seen = (): number => log.state.moves[0]!.planned;
+  const first = seen();
+  log.do(move('s3'));
+  t.not(seen(), first);
+  t.regex(log.try({ ...move('s1'), planned: first }), /^ERR_BUSY: the move of shard \d+ .* is another now$/);
+  t.is(log.state.moves[0]?.to, 's3');
+  t.is(log.try({ ...move('s1'), planned: seen() }), 'ok');
+  t.deepEqual(log.state.moves, []);
+  t.regex(log.try({ ...move('s3'), planned: first }), /is over/);
+});
+
 test('a move that is called off knows nothing of its copy, also when it is planned again', (t) => {
   const { log, copy, move } = moving();
   const late = copy('last');

@@ -49,6 +49,8 @@ export function moveShard(state: MetadataState, c: ShardMove): Reduced {
   if (s.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
   const present = state.moves.find((m) => m.shard === c.shard);
   const moves = state.moves.filter((m) => m !== present);
+  if (c.planned !== undefined && c.planned !== present?.planned)
+    return refused('ERR_BUSY', `the move of shard ${c.shard} that was to be called off is over, or is another now`);
   if (present !== undefined && complete(present) && !isLost(state, c, present))
     return refused('ERR_BUSY', `shard ${c.shard} has been copied to ${present.to} and is about to change hands`);
   if (c.to === s.owner)

@@ -205,13 +205,11 @@ function cleared(c: Common, life: Coming, state: At<'clearing'>, did: Asked['do'
 
 function callOff(c: Common, life: Coming, state: At<'calling off'>): void {
   const source = sourceOf(c, life);
+  const { shard, epoch, planned } = life;
   if (source?.owner === undefined) c.end(life);
   else if (!state.busy) {
     state.busy = true;
-    c.ask(life, {
-      do: 'propose',
-      command: { t: 'shard-move', shard: life.shard, epoch: life.epoch - 1, to: source.owner },
-    });
+    c.ask(life, { do: 'propose', command: { t: 'shard-move', shard, epoch: epoch - 1, to: source.owner, planned } });
   }
 }
 

@@ -179,7 +179,7 @@ function sealed(c: Common, life: Held, state: At<'sealed'>): void {
     c.ask(life, { do: 'pause', shard });
   } else if (state.at === 'late' && !state.telling) {
     state.telling = true;
-    c.ask(life, { do: 'propose', command: { t: 'shard-move', shard, epoch, to: c.memberId } });
+    c.ask(life, { do: 'propose', command: { t: 'shard-move', shard, epoch, to: c.memberId, planned: move.planned } });
   }
 }
 

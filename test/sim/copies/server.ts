@@ -431,8 +431,9 @@ export class Server {
   #handOver(s: Shard, table: Table, now: number): void {
     const { mistake, random, mood } = this.around;
     if (!table.paused) {
-      const isNamed = heirNamed(this.state, s.shard) !== undefined;
-      const isDue = random.below(isNamed ? 2 : mood.handsOver) === 0 && table.peers.size > 0;
+      const isDrained = this.state.servers.some(({ id, draining }) => id === this.id && draining);
+      const isWanted = isDrained || heirNamed(this.state, s.shard) !== undefined;
+      const isDue = random.below(isWanted ? 2 : mood.handsOver) === 0 && table.peers.size > 0;
       if (!table.serving || !isDue) return;
       table.paused = true;
       table.serving = false;

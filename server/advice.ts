@@ -4,7 +4,7 @@ import { planRebalance } from '../core/metadata/plan.js';
 import { isDiskFull, lacksLease, ofFull, ofMemory, votersOf } from './attention.js';
 import { formatSize } from './config/units.js';
 import { withRoom } from './move-lines.js';
-import { list } from './shard-words.js';
+import { list, numbers } from './shard-words.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';
 
 /**
@@ -72,9 +72,9 @@ function ofZones(
   const [first] = withRoom(status, together).fits;
   if (first === undefined) return [];
   const { shard, zone, to } = first;
-  const same = together.filter((one) => one.zone === zone).map((one) => one.shard);
+  const same = together.filter((one) => one.zone === zone);
   return [
-    `${same.length === 1 ? 'shard' : 'shards'} ${list(same)} ${same.length === 1 ? 'has' : 'have'} all copies in ${zone}, and ${to} is in another: if ${zone} fails, so do all of them; farkv shard move ${shard} ${to} keeps one there${same.length === 1 ? '' : ', and so on'}`,
+    `${numbers(same)} ${same.length === 1 ? 'has' : 'have'} all copies in ${zone}, and ${to} is in another: if ${zone} fails, so do all of them; farkv shard move ${shard} ${to} keeps one there${same.length === 1 ? '' : ', and so on'}`,
   ];
 }
 

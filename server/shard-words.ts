@@ -2,5 +2,5 @@
 import type { ShardStatus } from './status.js';
 
 export const list = (all: readonly (string | number)[]): string => all.join(', ');
-export const numbers = (shards: readonly ShardStatus[]): string =>
+export const numbers = (shards: readonly Pick<ShardStatus, 'shard'>[]): string =>
   `${shards.length === 1 ? 'shard' : 'shards'} ${list(shards.map(({ shard }) => shard))}`;

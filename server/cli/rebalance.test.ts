@@ -126,6 +126,16 @@ test('the shards are spread, and their number is told', async (t) => {
   t.is(await rebalance(stage), 0);
 });
 
+test('a server whose part of the shards is none is named', async (t) => {
+  const stage = new Stage(2, ['s1', 's2', 's3']);
+  const { plan, status } = await lookAt(stage);
+  t.is(stage.counts.filter((count) => count === 0).length, 1);
+  t.regex(
+    planText(plan, status),
+    /^the shards are balanced: nothing to move\ns\d owns no shard: by its --memory, 100 B of 300 B of all servers, its part of 2 shards is less than one\n$/,
+  );
+});
+
 test('moves that somebody else has begun are waited for, and are not made again', async (t) => {
   const stage = await onOne(new Stage(4, ['s1', 's2']));
   stage.begin(0, 's2');

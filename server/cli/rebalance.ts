@@ -5,6 +5,7 @@
 import { FarkvError } from '../../core/errors.js';
 import { MOVES_AT_ONCE } from '../../core/metadata/leader-policy.js';
 import type { PlannedMove } from '../../core/metadata/plan.js';
+import { formatSize } from '../config/units.js';
 import type { MoveError } from '../shards/move-errors.js';
 import type { ClusterStatus } from '../status.js';
 import type { ClusterConnection } from './cluster.js';
@@ -121,8 +122,21 @@ export function planText(plan: readonly PlannedMove[], status: ClusterStatus): s
     );
   if (plan.length > 0) return under;
   return under === ''
-    ? 'the shards are balanced: nothing to move\n'
+    ? `the shards are balanced: nothing to move\n${withoutShards(status)}`
     : `${under}the shards will be balanced when these moves are done\n`;
+}
+
+/** Servers that own nothing, though they could: a part is rounded, so a small one may be none. */
+function withoutShards({ members, shards }: ClusterStatus): string {
+  const keepers = members.filter((m) => m.memoryBytes > 0 && !m.draining);
+  const all = keepers.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
+  return keepers
+    .filter(({ id }) => shards.every(({ owner }) => owner !== id))
+    .map(
+      ({ id, memoryBytes }) =>
+        `${id} owns no shard: by its --memory, ${formatSize(memoryBytes)} of ${formatSize(all)} of all servers, its part of ${shards.length} shards is less than one\n`,
+    )
+    .join('');
 }
 
 /** Nothing moves, and what moved has given the copy up that is one too many: the next plan counts copies. */

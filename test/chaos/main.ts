@@ -118,6 +118,7 @@ const values = await yargs(hideBin(process.argv))
   .strict()
   .parse();
 
+/** So many failures are printed whole, of the others the first line. */
 const SHOWN = 8;
 if (values.again !== undefined) {
   const { violations, ...verdicts } = await judge(loadEvidence(values.again));
@@ -184,7 +185,8 @@ process.stdout.write(
   `${JSON.stringify({ seed, seconds, ...figures, ...waits, failures: failures.length }, undefined, 2)}\n`,
 );
 if (failures.length > 0) {
-  const more = failures.length > SHOWN ? `\n\nand ${failures.length - SHOWN} more` : '';
+  const rest = failures.slice(SHOWN).map((one) => one.split('\n', 1)[0]);
+  const more = rest.length > 0 ? `\n\nand ${rest.length} more:\n${rest.join('\n')}` : '';
   process.stderr.write(
     `${failures.slice(0, SHOWN).join('\n\n')}${more}\n\n${failures.length} failures. Histories, logs and all failures: ${directory}\nreplay: ${replay}\n`,
   );

@@ -181,6 +181,7 @@ export async function run(options: RunOptions): Promise<Report> {
       const all = allEnded(faults);
       return all.length < wanted ? 0 : underLoad(all, recordIn(directory)).length;
     };
+    // A run that has failed makes no further fault: the logs end where it went wrong.
     for (let round = 1; round <= ROUNDS_MAX; round++) {
       if (round > 1) say('fewer operations or kills so far than there must be: the faults go on');
       await nemesis.run(
@@ -195,10 +196,10 @@ export async function run(options: RunOptions): Promise<Report> {
           level: levelOf(options.copies),
         }),
         seconds,
-        () => counted() >= killsMax,
+        () => failures.length > 0 || counted() >= killsMax,
       );
       const kills = counted();
-      if (kills >= killsMax) break;
+      if (failures.length > 0 || kills >= killsMax) break;
       if (operationsOf(recordIn(directory)) >= options.operationsMin && kills >= killsMin) break;
     }
     failures.push(...(await readyAgain(servers)));

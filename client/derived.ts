@@ -1,5 +1,5 @@
 /**
- * The changes that an owner makes from the present entry (native/dataplane/derive.h): what each needs to be posted, and
+ * The changes that an owner makes from the present entry (native/serve/derive.h): what each needs to be posted, and
  * what its answer says.
  */
 import { APPEND_MAX, type Answer, type NativeClient } from '../native/native-client.js';

@@ -325,7 +325,7 @@ export function ofFull({ id, draining, node }: MemberStatus, members: readonly M
   ];
 }
 
-/** Two files, which a log has ready before it goes on (native/log/files.h, LOG_FILE_BYTES in native/dataplane/start.c). */
+/** Two files, which a log has ready before it goes on (native/log/files.h, LOG_FILE_BYTES in native/replication/replication.h). */
 const LOG_AHEAD_BYTES = 2 * (64 << 20);
 
 /** Each thread of the data plane has a log. */

@@ -41,8 +41,8 @@ test('a C source has the programs of its name, with or without the folder, else 
     'dataplane/dataplane_join_ends',
   ].map((name) => `native/test/${name}_test.c`);
   const of = (...files: string[]) => programsOf(files, all);
-  t.deepEqual(of('native/dataplane/join.c'), ['dataplane_join', 'dataplane_join_ends']);
-  t.deepEqual(of('native/dataplane/dedup.h', 'native/dataplane/life.c'), ['dataplane', 'dedup']);
+  t.deepEqual(of('native/replication/join.c'), ['dataplane_join', 'dataplane_join_ends']);
+  t.deepEqual(of('native/dataplane/dedup.h', 'native/serve/life.c'), ['dataplane', 'dedup']);
   t.deepEqual(of('native/fabric/tcp/frame.c'), ['fabric_tcp']);
   t.deepEqual(of('native/test/table/table_merge_test.c', 'native/test/table/search.c'), ['table_merge']);
 });

@@ -70,6 +70,25 @@ function offences({ has, imports }: Language, order: readonly (readonly string[]
     });
 }
 
+/**
+ * Folders that are entered by one file alone: from another folder nothing else of them is included. Tests may look inside.
+ */
+const WALLS: Readonly<Record<string, string>> = { 'native/replication': 'native/replication/replication.h' };
+
+/** One line for each import that goes through a wall and not by its door. */
+function breaches({ has, imports }: Language, files: readonly File[]): string[] {
+  return files
+    .filter(([path]) => has(path) && !path.startsWith('native/test/'))
+    .flatMap(([path, text]) =>
+      imports(path, text)
+        .filter((one) => {
+          const door = WALLS[dirname(one)];
+          return door !== undefined && one !== door && dirname(path) !== dirname(one);
+        })
+        .map((one) => `${path} includes ${one}`),
+    );
+}
+
 /** A circle of imports, from a file back to itself; undefined: there is none. */
 function circle({ has, imports }: Language, files: readonly File[]): string | undefined {
   const all = new Map(files.filter(([path]) => has(path)).map(([path, text]) => [path, imports(path, text)] as const));
@@ -126,6 +145,17 @@ for (const [name, language] of Object.entries(LANGUAGES)) {
     t.deepEqual(offences(language, order, files), []);
   });
 }
+
+test('a folder with a wall is entered by its door', (t) => {
+  const order = layers(readFileSync(inRepository(MAP), 'utf8'), 'native');
+  t.deepEqual(breaches(LANGUAGES.native!, filesOf(order)), []);
+  const made: File[] = [
+    ['native/serve/run.c', '#include "../replication/replication.h"\n#include "../replication/copies.h"\n'],
+    ['native/replication/copies.c', '#include "copies.h"\n'],
+    ['native/test/dataplane/copies_test.c', '#include "../../replication/copies.h"\n'],
+  ];
+  t.deepEqual(breaches(LANGUAGES.native!, made), ['native/serve/run.c includes native/replication/copies.h']);
+});
 
 test('no headers include each other in a circle', (t) => {
   const order = layers(readFileSync(inRepository(MAP), 'utf8'), 'native');

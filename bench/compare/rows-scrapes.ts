@@ -23,7 +23,7 @@ const TURN_MS = 1000;
 const CALLS = 1_000_000;
 const OUTSTANDING = 64;
 const SCRAPES = 50;
-/** Names of its threads (native/dataplane/loop.c), and of that which answers READs over tcp. */
+/** Names of its threads (native/serve/loop.c), and of that which answers READs over tcp. */
 const DATA_PLANE = 'farkv-data';
 const RESPONDER = 'farkv-tcp';
 

@@ -8,7 +8,7 @@
  */
 #ifndef FARKV_BENCH_RESPONDER_H
 #define FARKV_BENCH_RESPONDER_H
-#include "../../native/dataplane/follow.h"
+#include "../../native/serve/follow.h"
 #include "../../native/fabric/tcp/tcp.h"
 #include "../../native/test/table/table_host.h"
 

@@ -45,7 +45,7 @@ export const REGIONS_MAX = 8192;
 export const MEMBERS_MAX = 64;
 export const SHARDS_MAX = 4096;
 export const WORKERS_MAX = 64;
-/** Of one shard: the owner's, and as many backups as REPLICA_PEERS of native/dataplane/replica.h. */
+/** Of one shard: the owner's, and as many backups as REPLICA_PEERS of native/replication/rules/replica.h. */
 export const COPIES_MAX = 5;
 /** Ownership epochs are the high 20 bits of versions (native/table/layout.h). */
 export const EPOCH_MAX = 2 ** 20 - 1;
@@ -64,7 +64,7 @@ export const epochNumber = uint(EPOCH_MAX);
 export const layoutNumber = uint32;
 export const raftNumber = uint();
 export const votersMax = uint(MEMBERS_MAX);
-/** As the data plane counts configs (native/dataplane/replica.h). */
+/** As the data plane counts configs (native/replication/rules/replica.h). */
 export const configNumber = uint32;
 export const lsnNumber = uint();
 export const rankNumber = uint(255);

@@ -16,7 +16,7 @@ export const JOINS_AT_ONCE = 2;
 export const REPLACE_MS = 60_000;
 /** After the first copy has come back from its disk, others are waited for so long: one may have a longer log. */
 export const RECOVER_MS = 2_000;
-/** A copy that joins may be away for so long: then its owner does not know it any more (native/dataplane/copies.c). */
+/** A copy that joins may be away for so long: then its owner does not know it any more (native/replication/copies.c). */
 export const REJOIN_MS = 10_000;
 /** A copy that has a name has been copied. If it does not get in sync for so long, though its owner is there, it cannot. */
 export const STUCK_MS = 120_000;

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../base/clock.h"
-#include "connection.h"
+#include "worker.h"
 
-access_rules *access_make(worker *w, const dataplane_access *from) {
+access_rules *access_make(worker *w, void (*comes)(job *j), const dataplane_access *from) {
     access_rules *a = calloc(1, sizeof *a + from->revocations * sizeof *a->revoked);
     if (!a) return NULL;
     a->w = w;
-    a->job.run = clients_judge;
+    a->job.run = comes;
     a->secrets = from->secrets;
     a->revocations = from->revocations;
     memcpy(a->secret, from->secret, sizeof a->secret);

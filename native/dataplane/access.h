@@ -1,10 +1,10 @@
 /* access.h: which tickets are good: made with a secret of now, not revoked, not expired. Each worker has a copy of its
- * own, and the transports' threads have one together (access_key_of). Private to native/dataplane. */
+ * own, and the transports' threads have one together (access_key_of). Private to the data plane's folders. */
 #ifndef FARKV_DATAPLANE_ACCESS_H
 #define FARKV_DATAPLANE_ACCESS_H
 #include "../base/mailbox.h"
-#include "dataplane.h"
 #include "../wire/wire.h"
+#include "dataplane.h"
 
 typedef struct worker worker;
 
@@ -16,7 +16,8 @@ typedef struct access_rules {
     dataplane_revocation revoked[];
 } access_rules;
 
-access_rules *access_make(worker *w, const dataplane_access *from); /* NULL: no memory */
+/* `comes`: the job by which they come to the worker; NULL where they are not posted. NULL: no memory. */
+access_rules *access_make(worker *w, void (*comes)(job *j), const dataplane_access *from);
 /* Whether a ticket, whose proof was or will be looked at, is good as such. */
 bool access_good(const access_rules *a, const fkv_ticket *t, uint64_t wall_ms);
 /* With a proof that whoever shows it has its key. */

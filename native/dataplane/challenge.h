@@ -1,4 +1,4 @@
-/* challenge.h: challenges that clients answer to come in, each of them once. One thread. Private to native/dataplane.
+/* challenge.h: challenges that clients answer to come in, each of them once. One thread. Private to the data plane's folders.
  *
  * A challenge is its number and the code of that under a secret that nobody else has: nothing is kept for one that was
  * asked for, so whoever asks and does not answer takes nothing. Those that were answered are marked in a ring of bits;

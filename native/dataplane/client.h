@@ -1,4 +1,4 @@
-/* client.h: one connection. Private to native/dataplane. */
+/* client.h: one connection. Private to the data plane's folders. */
 #ifndef FARKV_DATAPLANE_CLIENT_H
 #define FARKV_DATAPLANE_CLIENT_H
 #include "../base/list.h"

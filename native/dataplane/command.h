@@ -1,8 +1,10 @@
-/* command.h: calls from other threads, as jobs that hop from thread to thread. Private to native/dataplane. */
+/* command.h: calls from other threads, as jobs that hop from thread to thread. Private to the data plane's folders. */
 #ifndef FARKV_DATAPLANE_COMMAND_H
 #define FARKV_DATAPLANE_COMMAND_H
-#include "shard.h"
 #include "worker.h"
+
+typedef struct command command;
+typedef struct segment segment;
 
 /* A call from another thread. Its job hops between threads; command_done ends it. */
 struct command {
@@ -30,6 +32,16 @@ struct command {
     void *result;
 };
 void command_done(command *c, fkv_status s, void *result);
+/* Of one that is kept until something has come to pass: `of` is NULL afterwards. NULL: nothing. */
+void command_end(command **of, fkv_status s);
+/* NULL: no memory, and `done` was told so. */
+command *command_make(dataplane *d, uint32_t number, void (*run)(job *), dataplane_done done, void *ctx);
+/* The state of the shard's place as a status; OK when there is an open shard. Under the lock. */
+fkv_status command_place_status(const dataplane *d, uint32_t shard);
+/* To the thread of its shard, whose place is in that state from then on; where there is none, the command is done. */
+void command_post(dataplane *d, command *c, place_state then);
+/* Both, of a command that has nothing more to say. */
+void command_ask(dataplane *d, uint32_t shard, void (*run)(job *), place_state then, dataplane_done done, void *ctx);
 /* On the worker's thread: the shard that it is about, or NULL and why there is none. */
 static inline shard *command_shard(const command *c) { return c->w->stopping ? NULL : c->w->by_number[c->number]; }
 static inline fkv_status command_none(const command *c) { return c->w->stopping ? FKV_CLOSED : FKV_NOT_OWNER; }

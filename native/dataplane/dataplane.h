@@ -409,7 +409,7 @@ fkv_status dataplane_set_access(dataplane *d, const dataplane_access *a);
  * most what the configuration says. Short ones before a shard is closed, so that closing it takes no longer. */
 void dataplane_set_lease_ms(dataplane *d, uint32_t ms);
 /* What each owner's table may register from soon after, at least TABLE_MEMORY_MIN: those that are open, and those that
- * are opened later, whatever they are opened with. Copies may have config.memory_bytes (life.c). */
+ * are opened later, whatever they are opened with. Copies may have config.memory_bytes (storage/shard.c). */
 void dataplane_set_table_memory(dataplane *d, uint64_t bytes);
 
 /* From the turn in which a request came to the end of the one that handed the last of its answer to the transport. Of

@@ -1,4 +1,4 @@
-/* latency.h: how long requests were in the owner's hands; see latency.c. Private to native/dataplane. */
+/* latency.h: how long requests were in the owner's hands; see latency.c. Private to the data plane's folders. */
 #ifndef FARKV_DATAPLANE_LATENCY_H
 #define FARKV_DATAPLANE_LATENCY_H
 #include "../base/clock.h"

@@ -1,4 +1,4 @@
-/* op.h: one request in the owner's hands: what it is, in which stage, and how it comes into the next.
+/* op.h: one request in the owner's hands: what it is, and in which stage. How it comes into the next: serve/stages.h.
  *
  * The stages of a change:
  *
@@ -6,7 +6,7 @@
  *   committed -> answered
  *
  * Everything that arrived in one turn of the loop is prepared, then everything that is ready is committed, then
- * answered. Nothing calls back: whatever happens to an op puts it on one of the worker's lists by a function below, and
+ * answered. Nothing calls back: whatever happens to an op puts it on one of the worker's lists by a function of serve/stages.h, and
  * run.c drains them. Replication stands before `ready`: where a shard has backups, an op comes there when they hold its
  * record (replicate.c), else at once. Invariants: only an op that is `held` is in the table, so one in any earlier stage
  * can be dropped without a trace; one that replicates is never undone while its shard may go on.
@@ -89,36 +89,5 @@ static inline bool op_waits(const op *o) { return o->state >= OP_RUNNABLE && o->
 
 /* Whether it leaves an entry. */
 static inline bool op_writes(const op *o) { return fkv_op_writes(o->request.op) && !o->removes; }
-
-/* What came of an attempt to prepare or read. */
-/* ended; prepared; has to wait for that */
-typedef enum { ATTEMPT_DONE, ATTEMPT_HELD, ATTEMPT_KEY, ATTEMPT_MEMORY } attempt_result;
-
-op *op_new(client *c); /* NULL: none left */
-/* gives its message back; it is in no list, dedup does not know it, nobody follows it */
-void op_free(op *o);
-bool op_detach(op *o); /* copies key and body, gives the message back; false: no room */
-/* held: the table has its key, and its message goes back: what waits for backups takes no credit from its client */
-void op_release(op *o);
-uint8_t *op_keep(op *o, size_t bytes); /* memory that is counted for the op, to be freed with it; NULL: no room */
-void op_lose_client(op *o);            /* its connection goes, and it goes on without */
-void ops_free_slabs(worker *w);
-
-/* From stage to stage. Each but the last takes an op that is in no list. */
-void op_runs(op *o); /* to be tried */
-/* held, and its value is whole: may be committed as soon as every backup that has to has its record */
-void op_prepared(op *o);
-/* to be answered so, its followers too; what is held, and was not committed, is undone */
-void op_refused(const op *o, fkv_status s); /* counts it */
-void op_ends(op *o, fkv_status s);
-/* the same, but what went wrong is this copy's own trouble: its first follower takes its place */
-void op_fails_alone(op *o, fkv_status s);
-void op_follow(op *o, op *first);
-void op_unfollow(op *o);
-/* dedup keeps its result, or forgets that it came; only of an op that is recorded, which it no longer is afterwards. */
-void op_remember(op *o, fkv_status s);
-void op_forget(op *o);
-/* its client has gone before it took effect: passed on to a follower, or forgotten; freed */
-void op_abandon(op *o);
 
 #endif

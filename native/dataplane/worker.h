@@ -1,11 +1,11 @@
-/* worker.h: one data-plane thread, and the data plane that it is part of. Private to native/dataplane.
+/* worker.h: one data-plane thread, and the data plane that it is part of. Private to the data plane's folders.
  *
  *   dataplane   one server's: configuration, fabric domains, workers, the three helper threads
  *   worker      one data-plane thread: its completion queues, shards, clients, operations
  *   client      one connection (client.h)
  *   op          one request in the owner's hands (op.h)
- *   shard       one table with its segments (shard.h)
- *   transfer    a large value on its way from a client's memory into an extent (transfer.c)
+ *   shard       one table with its segments (storage/shard.h)
+ *   transfer    a large value on its way from a client's memory into an extent (serve/transfer.c)
  *
  * Threads. A worker and everything below it belongs to the worker's thread; other threads reach it by jobs in its
  * mailbox, and by `dataplane.grant_until_ns`, `lease_ms` and `table_memory`. Before the thread starts and after it was
@@ -15,16 +15,15 @@
 #ifndef FARKV_DATAPLANE_WORKER_H
 #define FARKV_DATAPLANE_WORKER_H
 #include <pthread.h>
+#include "../base/helper.h"
 #include "../base/histogram.h"
 #include "../base/list.h"
 #include "../base/poller.h"
 #include "../wire/wire.h"
-#include "dataplane.h"
 #include "access.h"
-#include "backlog.h"
 #include "challenge.h"
+#include "dataplane.h"
 #include "dedup.h"
-#include "../base/helper.h"
 
 enum {
     POLL_BATCH = 16, /* completions taken from one queue in one turn */
@@ -48,6 +47,11 @@ typedef struct worker_log worker_log;
 
 /* ---- dataplane ---- */
 
+/* Memory of all backlogs of one data plane (replication/backlog.h), and how much that may be. Any thread. */
+typedef struct backlog_budget {
+    uint64_t taken, most;
+} backlog_budget;
+
 typedef enum { PLACE_NONE, PLACE_OPENING, PLACE_OPEN, PLACE_CLOSING } place_state;
 
 /* Invariant: their ranges follow each other and are all shards there are. */
@@ -62,7 +66,7 @@ struct dataplane {
     dp_tenant tenant[DATAPLANE_TENANTS_MAX]; /* c.tenants of them, at least one */
     dataplane_listen *listen;                /* own copies */
     char (*bound)[256];                      /* addresses as bound */
-    bool stepped;                            /* set by a test, which takes the turns (loop.h) */
+    bool stepped;                            /* set by a test, which takes the turns (serve/loop.h) */
     uint64_t grant_until_ns;                 /* atomic */
     pthread_mutex_t keys_lock;               /* of `keys`, which transports' threads look at */
     struct access_rules *keys;
@@ -148,7 +152,7 @@ struct worker {
     op *batch[POLL_BATCH * FAB_PLACES];
     int batch_count;
 
-    /* What is drained by run_all (run.c), which says in which order. */
+    /* What is drained by run_all (serve/run.c), which says in which order. */
     fkv_list answering; /* ops in OP_ENDS */
     fkv_list runnable;  /* ops in OP_RUNNABLE */
     fkv_list woken;     /* key queues that may move on */
@@ -167,10 +171,10 @@ struct worker {
     uint32_t copying;     /* jobs at the copier */
     uint32_t scan_chains; /* that the SCANs of this turn may still walk */
     uint8_t *scratch;     /* FKV_SCAN_STEP_MAX bytes: a SCAN reply being made */
-    uint8_t *made;        /* a hash being made (derive_fields.c); NULL: none was yet */
+    uint8_t *made;        /* a hash being made (serve/derive_fields.c); NULL: none was yet */
     size_t made_room;
 
-    /* Without its `refused_of`, `reports` and `latency`, which are made of the fields below (calls.c). */
+    /* Without its `refused_of`, `reports` and `latency`, which are made of the fields below (serve/calls.c). */
     dataplane_worker_stats stats;
     dataplane_tenant_stats tenant[DATAPLANE_TENANTS_MAX]; /* by number */
     answered answered[ANSWERED_MOST];                     /* in this turn, not yet in `latency` */

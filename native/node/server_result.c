@@ -1,5 +1,5 @@
 /* server_result.c: what the data plane answers, as JavaScript objects. */
-#include "../dataplane/replica.h"
+#include "../replication/rules/replica.h"
 #include "server.h"
 
 static bool add_object(napi_env env, napi_value list, uint32_t i, napi_value *out) {

@@ -1,4 +1,4 @@
-/* hash.c: changes of hashes, each one step of the owner (dataplane/derive_fields.c); hash_reads.c has the rest. */
+/* hash.c: changes of hashes, each one step of the owner (serve/derive_fields.c); hash_reads.c has the rest. */
 #include <stdio.h>
 #include <string.h>
 #include "../wire/fields.h"

@@ -14,7 +14,7 @@
  *   - Huge pages take long where all cores are busy: the kernel makes none before every CPU has done a little work for
  *     it, and that has to wait for a core like everything else. A table that has not got them when two thirds of what
  *     it had left are gone asks for a small segment in between, a *bridge*, which another thread makes of small pages
- *     (dataplane/memory.c).
+ *     (storage/memory.c).
  *   - What is asked for early is reckoned from the entries, not from the segment, which is rounded down to whole huge
  *     pages.
  *

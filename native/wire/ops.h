@@ -1,5 +1,5 @@
 /* ops.h: the operations: one table of what a request has, what it does, and what answers it, which every layer reads. A
- * new operation is a row here; then what it does at the owner (dataplane/request.c sends it on its way) and the call
+ * new operation is a row here; then what it does at the owner (serve/request.c sends it on its way) and the call
  * that asks for it (node/client_calls.c).
  *
  * Invariant: a number, once released, is never given another meaning.

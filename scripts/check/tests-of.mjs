@@ -34,6 +34,9 @@ export function longTestsOf(files, programs, makefile) {
   ];
 }
 
+/** Folders whose programs lie in that of another one. */
+const TESTED_IN = { storage: 'dataplane', replication: 'dataplane', serve: 'dataplane' };
+
 /**
  * The C test programs, as native/Makefile's ONLY names them, for the changed `files`: a program itself; of a source those
  * that begin with its name, with or without its folder's, else the folder's first one.
@@ -47,7 +50,8 @@ export function programsOf(files, all) {
     .flatMap((file) => {
       if (file.startsWith('native/test/'))
         return /_test\.c$/.test(file) ? [basename(file).replace(/_test\.c$/, '')] : [];
-      const [top, ...inner] = posix.dirname(file).split('/').slice(1);
+      const [room, ...inner] = posix.dirname(file).split('/').slice(1);
+      const top = TESTED_IN[room] ?? room;
       const name = basename(file).replace(/\.[ch]$/, '');
       const begins = (text) =>
         programs.filter((one) => one.folder === top && (one.name === text || one.name.startsWith(`${text}_`)));

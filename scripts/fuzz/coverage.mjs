@@ -7,7 +7,7 @@ import { growing, kept } from './native.mjs';
 const BUILD = 'build/native-coverage';
 const FLAGS = '-fprofile-instr-generate -fcoverage-mapping';
 /** What hostile peers reach. */
-const WATCHED = /^native\/(wire|dataplane|client|fabric\/shm|fabric\/tcp)\//;
+const WATCHED = /^native\/(wire|dataplane|storage|replication|serve|client|fabric\/shm|fabric\/tcp)\//;
 
 function run(command, args, cwd, env = {}) {
   const { status, stdout, stderr } = spawnSync(command, args, {

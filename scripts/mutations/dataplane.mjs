@@ -1,4 +1,4 @@
-/** What must not be missing from native/dataplane, each with the C test that notices. */
+/** What must not be missing from the data plane (native/dataplane, storage, replication, serve), each with the C test that notices. */
 import { always, drop, instead, never } from './checks/operators.mjs';
 import { by, rows } from './checks/rows.mjs';
 

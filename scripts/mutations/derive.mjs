@@ -1,4 +1,4 @@
-/** What must not be missing of changes that an owner makes from the present entry (native/dataplane/derive.h). */
+/** What must not be missing of changes that an owner makes from the present entry (native/serve/derive.h). */
 import { drop, without } from './checks/operators.mjs';
 import { by, rows } from './checks/rows.mjs';
 

@@ -11,7 +11,7 @@ export const mutations = rows('links', {
   'any-order': [drop(), copy('what_is_not_the_next_record_of_its_owner_is_not_taken')],
   'keys-of-other-shards': [never(), copy('a_record_of_another_shard_or_an_older_version_ends_the_copy')],
   'lease-while-withheld': [without('withheld'), copy('a_copy_counts_its_leases_and_grants_none_when_it_withholds')],
-  'served-while-following': [without('(s->copy'), copy('a_copy_is_not_served')],
+  'served-while-following': [without('repl_follows'), copy('a_copy_is_not_served')],
   'lacks-committed': [without('>= first'), copies('who_cannot_follow_is_refused')],
   'owner-of-the-past': [drop(), copies('who_cannot_follow_is_refused')],
   'unsent-acknowledged': [without('f->sent'), copies('an_acknowledgement_of_what_was_not_sent_is_none')],

@@ -1,7 +1,7 @@
 /**
  * How many memory regions a server registers with its RDMA device, and how large they are, at the most.
  *
- * Each segment of a table is one region (native/dataplane/memory.c), in the protection domain of its shard's tenant. A
+ * Each segment of a table is one region (native/storage/memory.c), in the protection domain of its shard's tenant. A
  * table asks for segments as it grows (native/table/segment.c), each in proportion to what it has:
  *
  *          the first   each other one is, before rounding      least    most      bytes in all

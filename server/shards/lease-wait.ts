@@ -17,7 +17,7 @@ const TICK_MS = 10;
 
 /**
  * The longest lease of a client: what is granted to clients, and not beyond the owner's own lease from the leader, which
- * was asked for before the run ended (core/metadata/owner-leases.ts; native/dataplane/lease.c).
+ * was asked for before the run ended (core/metadata/owner-leases.ts; native/serve/lease.c).
  */
 export function longestLeaseMs(leaseMs: number, { ownerLease }: Pick<MetadataState, 'ownerLease'>): number {
   if (ownerLease.leaseMs <= 0) throw new RangeError('the cluster has no terms of leases yet');

@@ -8,7 +8,7 @@ import type { ClusterStatus } from '../../server/status.js';
 import { copied } from '../support/status.js';
 import type { FaultLog, Span } from './fault-log.js';
 
-/** A copy is removed no sooner after it was last heard: native/dataplane/copies.c waits for a second. */
+/** A copy is removed no sooner after it was last heard: native/replication/copies.c waits for a second. */
 export const PARTED_NS = 800e6;
 const SLACK_NS = 100e6;
 

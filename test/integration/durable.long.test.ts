@@ -18,7 +18,7 @@ const THREE = {
   level: 'durable',
   args: ['--lease-ms', '400', '--owner-lease-ms', '1000'],
 } as const;
-/** An owner knows a copy that is away for so long (native/dataplane/copies.c). */
+/** An owner knows a copy that is away for so long (native/replication/copies.c). */
 const KEPT_MS = 10_000;
 
 const kept = (status: ClusterStatus): boolean =>

@@ -1,6 +1,6 @@
 /* move_copy_test.c: a shard is copied from one data plane to another, over each provider in turn, while it is read and
  * changed. */
-#include "../../dataplane/change_log.h"
+#include "../../storage/change_log.h"
 #include "move_rig.h"
 
 static uint32_t bytes_of(uint32_t i) { return i == 7 ? 200000 : i % 600; }

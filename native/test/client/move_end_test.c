@@ -1,6 +1,6 @@
 /* move_end_test.c: copies of a shard that end before the shard has moved, told to or cancelled, and what the old owner
  * keeps for them. */
-#include "../../dataplane/change_log.h"
+#include "../../storage/change_log.h"
 #include "move_rig.h"
 
 TEST(a_copy_ends_when_it_is_told_to_at_any_time) {

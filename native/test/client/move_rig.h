@@ -2,9 +2,9 @@
 #ifndef FARKV_TEST_MOVE_RIG_H
 #define FARKV_TEST_MOVE_RIG_H
 #include <sched.h>
-#include "../../dataplane/shard.h"
+#include "../../storage/shard.h"
 #include "../../dataplane/worker.h"
-#include "../../dataplane/life.h"
+#include "../../serve/life.h"
 #include "../../client/copy.h"
 #include "client_kit.h"
 

@@ -2,7 +2,7 @@
 #include "puppet.h"
 #include <errno.h>
 #include "../../base/clock.h"
-#include "../../dataplane/follow.h"
+#include "../../serve/follow.h"
 #include "../../wire/wire.h"
 
 typedef struct puppet_domain {

@@ -2,9 +2,9 @@
 #include "../check.h"
 #include <malloc.h>
 #include <string.h>
-#include "../../dataplane/backlog.h"
-#include "../../dataplane/backup.h"
-#include "../../dataplane/feed.h"
+#include "../../replication/backlog.h"
+#include "../../replication/backup.h"
+#include "../../replication/feed.h"
 
 enum { ROOM = 8 << 20, RECORDS = ROOM / 64 }; /* more records than there is room for */
 static backlog_budget budget;

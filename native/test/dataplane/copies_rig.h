@@ -2,10 +2,10 @@
  * messages go by hand, as bytes, in order, until the test drops them: so it is the test that is slow, or cut off. */
 #ifndef FARKV_TEST_COPIES_RIG_H
 #define FARKV_TEST_COPIES_RIG_H
-#include "../../dataplane/backup.h"
-#include "../../dataplane/feed.h"
-#include "../../dataplane/uplink.h"
-#include "../../dataplane/replicate.h"
+#include "../../replication/backup.h"
+#include "../../replication/feed.h"
+#include "../../replication/uplink.h"
+#include "../../replication/replicate.h"
 #include "raw_client.h"
 #include "worker_visit.h"
 

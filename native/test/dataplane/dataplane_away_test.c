@@ -1,10 +1,10 @@
 /* dataplane_away_test.c: copies that were in sync, are late, and come back with what they have, or are not known any more. */
 #include <string.h>
-#include "../../dataplane/backlog.h"
-#include "../../dataplane/downlink.h"
-#include "../../dataplane/feed.h"
-#include "../../dataplane/lease.h"
-#include "../../dataplane/shard.h"
+#include "../../replication/backlog.h"
+#include "../../replication/downlink.h"
+#include "../../replication/feed.h"
+#include "../../serve/lease.h"
+#include "../../storage/shard.h"
 #include "join_rig.h"
 
 /* As after a pause of its server: its connection is a new one, and what waited takes effect when it is in sync. */

@@ -1,6 +1,6 @@
 /* dataplane_backup_test.c: a shard as another owner's copy. The owner is the test: it makes messages, and gives them to
  * the copy on the worker's thread, as a link will. */
-#include "../../dataplane/backup.h"
+#include "../../replication/backup.h"
 #include "raw_client.h"
 #include "worker_visit.h"
 

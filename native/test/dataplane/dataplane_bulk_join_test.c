@@ -1,6 +1,6 @@
 /* dataplane_bulk_join_test.c: large values and copies that join: what takes effect before a copy has it is pulled from the
  * owner's table, unless its key was changed since; what has no number is pulled once the copy is waited for. */
-#include "../../dataplane/feed.h"
+#include "../../replication/feed.h"
 #include "../../dataplane/op.h"
 #include "join_rig.h"
 #include "large_values.h"

@@ -1,6 +1,6 @@
 /* dataplane_bulk_test.c: values that fit no message of a link, over each provider. Backups pull them before their change
  * has a number: small changes do not wait, and what is cut off, full or deposed meanwhile loses nothing. */
-#include "../../dataplane/bulk.h"
+#include "../../replication/bulk.h"
 #include "../../dataplane/op.h"
 #include "../../table/words.h"
 #include "large_values.h"

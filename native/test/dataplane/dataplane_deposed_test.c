@@ -1,7 +1,7 @@
 /* dataplane_deposed_test.c: an owner that another one replaced without its doing becomes a copy, with what it has: when,
  * what becomes of changes that are under way, and with whom it goes on. */
-#include "../../dataplane/backup.h"
-#include "../../dataplane/shard.h"
+#include "../../replication/backup.h"
+#include "../../storage/shard.h"
 #include "join_rig.h"
 #include "large_values.h"
 

@@ -1,7 +1,7 @@
 /* dataplane_derive_test.c: changes that an owner makes from the present entry, over each provider: INCREMENT, APPEND,
  * TOUCH. What a retry is answered is here; what it is answered by the next owner is in dataplane_derive_copies_test.c. */
 #include "../../base/integer.h"
-#include "../../dataplane/derive.h"
+#include "../../serve/derive.h"
 #include "raw_client.h"
 #include "large_values.h"
 #include "worker_visit.h"

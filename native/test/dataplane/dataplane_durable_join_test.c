@@ -1,6 +1,6 @@
 /* dataplane_durable_join_test.c: copies of durable shards that are made of what another server has: nobody relies on one
  * before all that it was made from is on its disk. */
-#include "../../dataplane/durable.h"
+#include "../../replication/durable.h"
 #include "gated_disk.h"
 #include "join_rig.h"
 #include "large_values.h"

@@ -1,5 +1,6 @@
 /* dataplane_durable_life_test.c: durable shards that come and go, and copies of them that join, while the log lags behind. */
 #include "durable_rig.h"
+#include "../../replication/replication.h"
 
 /* An owner's, without copies of it. */
 TEST(a_shard_that_is_no_copy_begins_its_epoch_in_the_log_when_it_is_served) {
@@ -101,7 +102,7 @@ static bool is_full;
 static fkv_status failed;
 static void do_look_at_copy(worker *w, void *ctx) {
     (void)ctx;
-    is_full = durable_is_full(here(w));
+    is_full = repl_disk_full(here(w));
     failed = here(w)->copy->failed;
 }
 /* Its log will have nothing more, and other shards of the link need its messages. */

@@ -2,6 +2,7 @@
  * becomes of power and disks. Loss of power among other faults: failover.c. */
 #include <errno.h>
 #include "durable_rig.h"
+#include "../../replication/replication.h"
 
 TEST(nothing_is_answered_before_it_is_in_the_log_of_its_owner) {
     begin();
@@ -253,7 +254,7 @@ TEST(a_full_disk_refuses_changes_after_a_while_and_takes_them_again) {
 static bool is_full, is_told;
 static void do_look_for_space(worker *w, void *ctx) {
     (void)ctx;
-    is_full = durable_is_full(here(w));
+    is_full = repl_disk_full(here(w));
 }
 static void do_look_for_room(worker *w, void *ctx) {
     (void)ctx;

@@ -1,6 +1,6 @@
 /* dataplane_fields_test.c: changes of the fields of a hash, over each provider: SET_FIELDS, DELETE_FIELDS,
  * INCREMENT_FIELD. What a retry is answered by the next owner is in dataplane_derive_copies_test.c. */
-#include "../../dataplane/derive.h"
+#include "../../serve/derive.h"
 #include "../../dataplane/worker.h"
 #include "../fields_text.h"
 #include "raw_client.h"

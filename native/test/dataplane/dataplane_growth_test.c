@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include "raw_client.h"
-#include "../../dataplane/memory.h"
+#include "../../storage/memory.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25

@@ -1,6 +1,6 @@
 /* dataplane_integrity_test.c: a copy that is not what its owner has, or whose memory has changed by itself, says so and
  * acknowledges nothing any more; one that is what its owner has never does. */
-#include "../../dataplane/integrity.h"
+#include "../../replication/integrity.h"
 #include "links_rig.h"
 
 /* Leases pass in real time here; a backup that a busy machine lets wait for one closes the shard. */

@@ -1,6 +1,6 @@
 /* dataplane_join_ends_test.c: calls about copies that are refused, and copies, shards and data planes that end before what
  * was asked of them. */
-#include "../../dataplane/copies.h"
+#include "../../replication/copies.h"
 #include "join_rig.h"
 
 TEST(calls_that_do_not_fit_are_refused) {

@@ -1,6 +1,6 @@
 /* dataplane_join_test.c: copies of a shard join under load, are required, lead; by the calls of their servers, between
  * real data planes, each with a thread of its own. What was answered is found at each next owner. */
-#include "../../dataplane/copies.h"
+#include "../../replication/copies.h"
 #include "join_rig.h"
 
 static uint64_t ask_again(const char *key, const char *value, uint64_t sequence) {

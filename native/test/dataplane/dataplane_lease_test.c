@@ -1,8 +1,8 @@
 /* dataplane_lease_test.c: how many messages a client's lease of many shards takes, and which leases are short: those of
  * shards that copies join, or may soon. */
-#include "../../dataplane/copies.h"
-#include "../../dataplane/lease.h"
-#include "../../dataplane/replicate.h"
+#include "../../replication/copies.h"
+#include "../../serve/lease.h"
+#include "../../replication/replicate.h"
 #include "worker_visit.h"
 
 enum { COPY = 7 };

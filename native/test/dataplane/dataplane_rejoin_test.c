@@ -1,6 +1,6 @@
 /* dataplane_rejoin_test.c: a copy that was away for too long joins anew with what it has: only values that differ are READ,
  * and what its owner has no more goes (docs/rejoin.md). Between real data planes. */
-#include "../../dataplane/backup.h"
+#include "../../replication/backup.h"
 #include "join_rig.h"
 #include "large_values.h"
 

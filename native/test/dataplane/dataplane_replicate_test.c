@@ -1,6 +1,6 @@
 /* dataplane_replicate_test.c: changes of a shard whose backups have to have them first. The backups are the test's: it
  * acknowledges for them, on the worker's thread, as a link to one will. */
-#include "../../dataplane/replicate.h"
+#include "../../replication/replicate.h"
 #include "raw_client.h"
 #include "worker_visit.h"
 

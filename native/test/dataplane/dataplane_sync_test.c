@@ -1,6 +1,6 @@
 /* dataplane_sync_test.c: durable shards that answer before the disk has the change (dataplane_log.sync_ns): what a loss of
  * power leaves is a prefix with all that was synced, and an end loses nothing. dataplane_early_test.c has several copies. */
-#include "../../dataplane/loop.h"
+#include "../../serve/loop.h"
 #include "durable_rig.h"
 
 static const uint64_t NEVER_NS = (uint64_t)3600 * 1000000000, SOON_NS = 10000000;

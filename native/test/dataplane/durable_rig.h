@@ -2,7 +2,7 @@
  * between the servers are the product's. */
 #ifndef FARKV_TEST_DURABLE_RIG_H
 #define FARKV_TEST_DURABLE_RIG_H
-#include "../../dataplane/durable.h"
+#include "../../replication/durable.h"
 #include "gated_disk.h"
 #include "large_values.h"
 #include "links_rig.h"

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../../dataplane/loop.h"
+#include "../../serve/loop.h"
 #include "failover_life.h"
 
 life_state life;

@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../../dataplane/copies.h"
+#include "../../replication/copies.h"
 #include "failover_life.h"
+#include "../../replication/replication.h"
 
 enum { CLIENTS_MOST = 16 };
 
@@ -99,7 +100,7 @@ static void begin(uint32_t s, uint32_t owner) {
     n->base = false;
     life_node_turn(o); /* what is ready takes effect */
     shard *from = shard_at(owner);
-    if (!from || shard_status(o->w, from) != FKV_OK || copies_join(from, id) != FKV_OK) {
+    if (!from || shard_status(o->w, from) != FKV_OK || repl_join(from, id) != FKV_OK) {
         life_leaves(s);
         return;
     }

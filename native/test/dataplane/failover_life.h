@@ -2,7 +2,7 @@
 #ifndef FARKV_TEST_FAILOVER_LIFE_H
 #define FARKV_TEST_FAILOVER_LIFE_H
 #include "../../client/lookup/lookup.h"
-#include "../../dataplane/backup.h"
+#include "../../replication/backup.h"
 #include "../../dataplane/worker.h"
 #include "../log/memory_disk.h"
 #include "../sim/sim.h"

@@ -1,6 +1,6 @@
 /* failover_metadata.c: the metadata of failover.c, a list of configs that a proposal adds to if it names the last one; and
  * who asks it for what. */
-#include "../../dataplane/uplink.h"
+#include "../../replication/uplink.h"
 #include "failover_life.h"
 
 void life_propose(proposal_kind kind, uint32_t by, uint32_t server) {

@@ -2,11 +2,12 @@
  * heard of. */
 #include <stdio.h>
 #include <stdlib.h>
-#include "../../dataplane/durable.h"
-#include "../../dataplane/loop.h"
-#include "../../dataplane/replicate.h"
-#include "../../dataplane/uplink.h"
+#include "../../replication/durable.h"
+#include "../../serve/loop.h"
+#include "../../replication/replicate.h"
+#include "../../replication/uplink.h"
 #include "failover_life.h"
+#include "../../replication/replication.h"
 
 static const uint64_t MEMORY = 32 << 20;
 /* Small, so that values go in pieces, and files end. */
@@ -16,7 +17,7 @@ void life_node_turn(node *n) {
     if (!chance(100000)) helper_drain(&n->d->memory); /* it may be late */
     if (!chance(100000)) helper_drain(&n->d->copier);
     helper_drain(&n->d->huge);
-    if (life.durable && any(3)) durable_drain(n->w);
+    if (life.durable && any(3)) repl_drain(n->w);
     if (life.durable && any(3)) helper_drain(&n->d->maker);
     if (life.durable && any(3)) helper_drain(&n->d->snapshots);
     worker_turn(n->w);

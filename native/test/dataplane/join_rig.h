@@ -3,7 +3,7 @@
 #ifndef FARKV_TEST_JOIN_RIG_H
 #define FARKV_TEST_JOIN_RIG_H
 #include "../../client/copy.h"
-#include "../../dataplane/replica.h"
+#include "../../replication/rules/replica.h"
 #include "raw_client.h"
 #include "worker_visit.h"
 

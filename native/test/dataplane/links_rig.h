@@ -2,7 +2,7 @@
  * of the owner. */
 #ifndef FARKV_TEST_LINKS_RIG_H
 #define FARKV_TEST_LINKS_RIG_H
-#include "../../dataplane/uplink.h"
+#include "../../replication/uplink.h"
 #include "copies_rig.h"
 
 static raw c;

@@ -1,8 +1,9 @@
 /* recovery_by_hand.c: lives of recovery_life.h, step by step. */
 #include <errno.h>
-#include "../../dataplane/durable.h"
+#include "../../replication/durable.h"
 #include "../check.h"
 #include "recovery_state.h"
+#include "../../replication/replication.h"
 
 static recovery_counts by_hand;
 
@@ -110,7 +111,7 @@ void recovery_cuts_value_off(uint32_t i) {
     rec_turn(); /* its buffers take less */
     CHECK(at->announced && at->value_at > 0);
     wal_flush(g);
-    durable_drain(rec.w);
+    repl_drain(rec.w);
     rec_end(false);
 }
 bool recovery_begins_epoch(uint32_t i) { return shard_at(i)->logging.begins; }

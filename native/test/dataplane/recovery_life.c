@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../../base/clock.h"
-#include "../../dataplane/durable.h"
-#include "../../dataplane/loop.h"
+#include "../../replication/durable.h"
+#include "../../serve/loop.h"
 #include "../check.h"
 #include "recovery_state.h"
+#include "../../replication/replication.h"
 
 enum { LOG_FILE = 256 << 10, LOG_BUFFER = 64 << 10 };
 
@@ -26,7 +27,7 @@ void rec_turn(void) {
     helper_drain(&rec.d->memory);
     helper_drain(&rec.d->huge);
     helper_drain(&rec.d->copier);
-    if (any(3) && !rec.log_rests) durable_drain(rec.w);
+    if (any(3) && !rec.log_rests) repl_drain(rec.w);
     if (any(3)) helper_drain(&rec.d->maker);
     if (any(3)) helper_drain(&rec.d->snapshots);
     worker_turn(rec.w);

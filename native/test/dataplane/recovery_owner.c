@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../../dataplane/durable.h"
-#include "../../dataplane/feed.h"
+#include "../../replication/durable.h"
+#include "../../replication/feed.h"
 #include "../check.h"
 #include "recovery_state.h"
 

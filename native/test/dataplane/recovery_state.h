@@ -5,7 +5,7 @@
  * disk does not have that beginning comes back with the other. */
 #ifndef FARKV_TEST_RECOVERY_STATE_H
 #define FARKV_TEST_RECOVERY_STATE_H
-#include "../../dataplane/backup.h"
+#include "../../replication/backup.h"
 #include "../../dataplane/worker.h"
 #include "recovery_life.h"
 

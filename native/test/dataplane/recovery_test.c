@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include "../../dataplane/snapshot_items.h"
+#include "../../replication/snapshot_items.h"
 #include "../../base/clock.h"
 #include "../../log/disk_names.h"
 #include "../../log/snapshot_file.h"

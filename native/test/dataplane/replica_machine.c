@@ -4,7 +4,7 @@
  * the state in replica_world.h.
  *
  * The rules are the product's: each server has a replica_backup, an owner a replica_owner, and every step below asks
- * those what to do (native/dataplane/replica.h); retries are recognised by the product's dedup.c. The machine brings
+ * those what to do (native/replication/rules/replica.h); retries are recognised by the product's dedup.c. The machine brings
  * what the product's files leave to their caller: messages, one at a time on each link, in order, lost with it; the
  * metadata's entries, which each server applies when it likes; time, in ticks, in which a copy's lease lasts one and a
  * client's two; crashes. Every step is atomic.

@@ -1,4 +1,4 @@
-/* replica_model_test.c: the rules of replication (native/dataplane/replica.h) hold in every interleaving of some short
+/* replica_model_test.c: the rules of replication (native/replication/rules/replica.h) hold in every interleaving of some short
  * histories, and each mistake that could be made with them is found in one (replica_machine.c is the machine). */
 #include <stdio.h>
 #include "../check.h"

@@ -1,6 +1,6 @@
-/* replica_test.c: of the rules of replication (native/dataplane/replica.h), what a search of interleavings does not
+/* replica_test.c: of the rules of replication (native/replication/rules/replica.h), what a search of interleavings does not
  * show: arithmetic, bounds, and that what was refused may be asked for again. */
-#include "../../dataplane/replica.h"
+#include "../../replication/rules/replica.h"
 #include "../check.h"
 
 enum { OTHER = 7, THIRD = 8 };

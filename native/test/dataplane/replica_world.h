@@ -4,7 +4,7 @@
 #ifndef FARKV_TEST_REPLICA_WORLD_H
 #define FARKV_TEST_REPLICA_WORLD_H
 #include <assert.h>
-#include "../../dataplane/replica.h"
+#include "../../replication/rules/replica.h"
 #include "../check.h"
 #include "replica_machine.h"
 

@@ -3,7 +3,7 @@
 #ifndef FARKV_TEST_SNAPSHOT_WALK_H
 #define FARKV_TEST_SNAPSHOT_WALK_H
 #include "../../base/hash.h"
-#include "../../dataplane/walk.h"
+#include "../../replication/walk.h"
 #include "../../dataplane/worker.h"
 #include "../../log/snapshot_read.h"
 #include "../../table/internal.h"

@@ -1,7 +1,7 @@
 /* ways_test.c: in which order, and for how long, an uplink tries the addresses of an owner. */
 #include <string.h>
 #include "../check.h"
-#include "../../dataplane/ways.h"
+#include "../../replication/ways.h"
 #include "../../dataplane/worker.h"
 
 static const uplink_address TWO_DEVICES[] = { { FAB_VERBS, 0, "10.0.0.1:1" },

@@ -1,7 +1,7 @@
 /* worker_visit.h: for tests of what happens on a worker's thread: a function of the test runs there. */
 #ifndef FARKV_TEST_WORKER_VISIT_H
 #define FARKV_TEST_WORKER_VISIT_H
-#include "../../dataplane/shard.h"
+#include "../../storage/shard.h"
 #include "../../dataplane/worker.h"
 #include "dataplane_rig.h"
 

@@ -7,12 +7,12 @@
  * of it; a shard of which the hostile server has no copy stays as an honest client left it; the table of the copy is
  * whole, whatever was in the records.
  */
-#include "../../dataplane/backup.h"
-#include "../../dataplane/bulk.h"
+#include "../../replication/backup.h"
+#include "../../replication/bulk.h"
 #include "../../dataplane/op.h"
-#include "../../dataplane/loop.h"
-#include "../../dataplane/replicate.h"
-#include "../../dataplane/uplink.h"
+#include "../../serve/loop.h"
+#include "../../replication/replicate.h"
+#include "../../replication/uplink.h"
 #include "../dataplane/raw_client.h"
 #include "fuzz.h"
 

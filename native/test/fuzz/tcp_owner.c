@@ -2,7 +2,7 @@
  * have. Beside its own regions there is one of another tenant: nothing of that may ever be sent. */
 #include <stdlib.h>
 #include <string.h>
-#include "../../dataplane/follow.h"
+#include "../../serve/follow.h"
 #include "../../table/layout.h"
 #include "../check.h"
 #include "tcp_peer.h"

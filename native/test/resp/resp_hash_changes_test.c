@@ -1,5 +1,5 @@
 /* resp_hash_changes_test.c: hashes that are changed: what the gateway asks of an owner, which makes it as a server's. */
-#include "../../dataplane/derive.h"
+#include "../../serve/derive.h"
 #include "../../dataplane/worker.h"
 #include "../fields_text.h"
 #include "resp_rig.h"

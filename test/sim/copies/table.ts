@@ -1,6 +1,6 @@
 /**
  * One server's table of a shard, as a list of records: the rules of an owner and of a backup as docs/replication.md has
- * them (the product's are native/dataplane/replica_owner.c and replica_backup.c), as small as can be, so that there is
+ * them (the product's are native/replication/rules/replica_owner.c and replica_backup.c), as small as can be, so that there is
  * something to be lost when core/metadata gives a shard to the wrong copy. A message and its answer are one step here;
  * native/test/dataplane/replica_machine.c searches what may come between them.
  */

@@ -1,0 +1,204 @@
+/* replicate.c: changes between prepare and commit, where a shard has backups.
+ *
+ * A change that is prepared draws the next number of the shard's log and waits in shard.unacked, in that order, until
+ * every required backup has acknowledged it; then it is ready, and run.c commits it. The rules are those of replica.h.
+ * Its message was given back, its key and value lie in the table, so what waits costs an op and a prepared change.
+ *
+ * What was sent to a backup is never refused: its client would send it again as another change, and the backup, as the
+ * next owner, could make this one too. When the shard is closed it ends as UNDECIDED. */
+#include "replicate.h"
+#include <string.h>
+#include "../dataplane/latency.h"
+#include "../dataplane/op.h"
+#include "../dataplane/worker.h"
+#include "backlog.h"
+#include "backup.h"
+#include "bulk.h"
+#include "copies.h"
+#include "downlink.h"
+#include "durable.h"
+#include "feed.h"
+#include "replication.h"
+#include "suffix.h"
+#include "uplink.h"
+
+/* ---- drawn ---- */
+
+static bool has_message(const op *o) {
+    return !op_writes(o) || bulk_fits_message(o->request.key_bytes, o->value_bytes);
+}
+uint64_t replicate_room(const op *o) { return record_room(op_writes(o), o->request.key_bytes, o->value_bytes); }
+
+/* At all: by copies that are enough, and have room. */
+static fkv_status can_be_made(const op *o) {
+    const shard *s = o->shard;
+    uint64_t then = s->drawn_bytes + replicate_room(o);
+    if (!replica_enough(&s->replica)) return FKV_TOO_FEW_COPIES;
+    for (int i = 0; i < REPLICA_PEERS; i++)
+        if (s->replica.peer[i].standing >= REPLICA_REQUIRED && then > s->place[i].limit) return FKV_TABLE_FULL;
+    return FKV_OK;
+}
+
+fkv_status repl_admits(const op *o) {
+    const replica_owner *r = &o->shard->replica;
+    if (replica_enough(r) && !replica_admits(r)) return FKV_BUSY;
+    if (o->shard->durable && durable_admits(o->shard) != FKV_OK) return FKV_BUSY;
+    if (!has_message(o) && bulk_admits(o) != FKV_OK) return FKV_BUSY;
+    return can_be_made(o);
+}
+
+/* `last`: by what they are. */
+static void take_ready(shard *s, uint64_t last);
+
+static void draw(op *o) {
+    shard *s = o->shard;
+    o->lsn = replica_draw(&s->replica);
+    o->replicated = s->durable || replica_waits(&s->replica);
+    o->state = OP_REPLICATES;
+    list_push(&s->unacked, &o->link);
+    downlinks_wake(s);
+    if (s->durable) durable_more(s);
+}
+
+void repl_append(op *o) {
+    o->prepared_ns = latency_now(o->worker);
+    o->last = DATAPLANE_LAST_NONE;
+    if (has_message(o)) {
+        o->shard->drawn_bytes += replicate_room(o);
+        draw(o);
+        if (!o->replicated) take_ready(o->shard, DATAPLANE_LAST_NONE); /* copies join, and nobody waits for them */
+        return;
+    }
+    fkv_status status = can_be_made(o); /* while its value was on its way, others took the room, or copies went */
+    if (status == FKV_OK) {
+        bulk_begin(o);
+        take_ready(o->shard, DATAPLANE_LAST_NONE);
+    } else {
+        op_ends(o, status);
+    }
+}
+
+/* ---- acknowledged ---- */
+
+/* For copies that join. */
+static void note(shard *s, uint64_t lsn, const fkv_record *r, const uint8_t *key, const uint8_t *value) {
+    if (!backlog_note(s->backlog, lsn, r, key, value)) repl_gives_way(s);
+}
+
+static void note_own(shard *s, const op *o) {
+    fkv_record r = suffix_describe(o);
+    note(s, o->lsn, &r, o->key, o->prepared.value);
+}
+
+static void commit_inherited(shard *s, uint64_t to) {
+    backup *b = s->copy;
+    for (uint64_t lsn; (lsn = b->applied + 1) <= min_u64(to, b->place.prepared); backup_commit(b, lsn)) {
+        if (!s->backlog) continue;
+        const uint8_t *key, *value;
+        suffix p = suffix_at(s, lsn);
+        fkv_record r = suffix_record(&p, &key, &value);
+        note(s, lsn, &r, key, value);
+    }
+}
+
+static void take_ready(shard *s, uint64_t last) {
+    for (op *o; !list_empty(&s->bulks) && (o = bulk_next(s));) draw(o);
+    uint64_t committed = replica_commit(&s->replica);
+    if (s->copy) commit_inherited(s, committed);
+    while (!list_empty(&s->unacked)) {
+        op *o = LIST_OF(s->unacked.next, op, link);
+        if (o->lsn > committed) break;
+        list_remove(&o->link);
+        if (!has_message(o)) bulk_over(o);
+        if (s->backlog) note_own(s, o);
+        o->ready_ns = latency_now(s->w);
+        o->last = last;
+        o->state = OP_READY;
+        list_push(&s->w->ready, &o->link);
+        s->w->feed_starved = true; /* there is room in the window */
+    }
+}
+
+void replicate_pulled(shard *s) { take_ready(s, DATAPLANE_LAST_NONE); }
+void replicate_logged(shard *s) { take_ready(s, s->w->d->c.log.sync_ns ? DATAPLANE_LAST_LOG : DATAPLANE_LAST_DISK); }
+
+void replicate_count(shard *s) {
+    s->backups = s->durable || replica_waits(&s->replica);
+    for (int i = 0; i < REPLICA_PEERS; i++) s->backups |= s->replica.peer[i].standing != REPLICA_NONE;
+    if (!s->backups) copies_expect(s);
+    s->attended |= s->backups || s->expects;
+}
+
+void replicate_changed(shard *s) {
+    replicate_count(s);
+    if (s->durable) durable_counts_anew(s); /* mutation: early/removal-keeps-buffer */
+    if (!replica_enough(&s->replica)) bulks_end(s, FKV_TOO_FEW_COPIES);
+    downlinks_wake(s); /* to who is waited for from now on, values are announced that have no numbers */
+    take_ready(s, DATAPLANE_LAST_CONFIG);
+}
+
+bool replicate_acked(shard *s, uint64_t id, const replica_ack *a, uint64_t lease_ns) {
+    int place = replica_place(&s->replica, id);
+    uint64_t before = place < 0 ? 0 : s->replica.peer[place].prepared;
+    if (!replica_acked(&s->replica, id, a, lease_ns)) return false;
+    take_ready(s, id);
+    if (s->replica.peer[place].prepared > before) copies_came_further(s, place);
+    return true;
+}
+
+void replicate_lead(shard *s, const replica_config *c) {
+    backup *b = s->copy;
+    uplink_leave(b);
+    if (c->epoch != s->epoch) table_set_epoch(s->table, c->epoch);
+    s->epoch = c->epoch;
+    replica_lead(&s->replica, &b->place, c);
+    b->leads = true;
+    /* mutation: durable/owner-epoch-unlogged */
+    if (s->durable) durable_begins(s);
+    backup_commit(b, s->replica.committed); /* what was handed over is, all of it */
+    b->scrub_ns = UINT64_MAX;               /* readers see to that */
+    s->drawn_bytes = 0;
+    for (uint64_t lsn = b->applied + 1; lsn <= b->place.prepared; lsn++) {
+        const backup_record *r = backup_record_at(b, lsn);
+        const fkv_extent *e = r->prepared.extent;
+        s->drawn_bytes += record_room(e != NULL, r->key_bytes, e ? e->value_bytes : 0);
+    }
+    copies_led(s, c);
+    replicate_changed(s);
+}
+
+void replicate_configure(shard *s, const replica_config *c) {
+    copies_configured(s, c);
+    replicate_changed(s);
+}
+
+bool replicate_may_serve(const shard *s) {
+    return !s->copy || (s->copy->leads && replica_took_over(&s->replica, &s->copy->place, s->w->now_ns));
+}
+
+void repl_undecided(shard *s) {
+    list_remove(&s->feeding);
+    durable_end(s);
+    bulks_end(s, FKV_SHARD_CLOSED); /* copies are told to forget them */
+    while (!list_empty(&s->feeds)) feed_end(LIST_OF(s->feeds.next, feed, of_shard));
+    backlog_free(s->backlog);
+    s->backlog = NULL;
+    while (!list_empty(&s->unacked)) {
+        op *o = LIST_OF(s->unacked.next, op, link);
+        list_remove(&o->link);
+        if (!has_message(o)) bulk_over(o);
+        op_ends(o, FKV_UNDECIDED); /* mutation: replication/no-effect-claimed */
+    }
+}
+
+void replicate_step_down(shard *s) {
+    while (!list_empty(&s->unacked)) {
+        op *o = LIST_OF(s->unacked.next, op, link);
+        fkv_record r = suffix_describe(o);
+        list_remove(&o->link);
+        if (!has_message(o)) bulk_over(o);
+        backup_keeps(s->copy, o->lsn, &r, &o->prepared);
+        op_let_go(o);
+    }
+    repl_undecided(s);
+}

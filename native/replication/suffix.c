@@ -1,0 +1,95 @@
+/* suffix.c: see suffix.h. */
+#include "suffix.h"
+#include "../base/assert.h"
+#include "../dataplane/op.h"
+#include "backup.h"
+#include "bulk.h"
+#include "replication.h"
+
+uint64_t suffix_last(const shard *s) { return backup_follows(s) ? s->copy->place.prepared : s->replica.last; }
+
+/* From the nearer end. */
+static op *op_at(const shard *s, uint64_t lsn) {
+    uint64_t last = s->replica.last, first = LIST_OF(s->unacked.next, op, link)->lsn;
+    const fkv_list *l = lsn - first < last - lsn ? s->unacked.next : s->unacked.prev;
+    if (l == s->unacked.next)
+        while (LIST_OF(l, op, link)->lsn < lsn) l = l->next;
+    else
+        while (LIST_OF(l, op, link)->lsn > lsn) l = l->prev;
+    op *o = LIST_OF(l, op, link);
+    fkv_assert(o->lsn == lsn);
+    return o;
+}
+
+suffix suffix_at(const shard *s, uint64_t lsn) {
+    suffix p = { .s = s, .lsn = lsn };
+    if (!backup_follows(s) && lsn > s->replica.inherited && lsn <= s->replica.last) p.of = op_at(s, lsn);
+    return p;
+}
+void suffix_next(suffix *p) {
+    p->lsn++;
+    if (p->lsn > suffix_last(p->s))
+        p->of = NULL;
+    else if (p->of)
+        p->of = LIST_OF(p->of->link.next, op, link);
+    else
+        *p = suffix_at(p->s, p->lsn);
+}
+
+/* What is the same of both. */
+static fkv_record describe(const table_prepared *p) {
+    const fkv_extent *e = p->extent;
+    if (!e) return (fkv_record){ .kind = FKV_RECORD_DELETE, .version = p->version };
+    return (fkv_record){ .kind = FKV_RECORD_PUT,
+                         .codec = e->codec,
+                         .value_bytes = e->value_bytes,
+                         .user_flags = e->user_flags,
+                         .version = p->version,
+                         .expiry_ms = fkv_extent_expiry(e->expiry_space) };
+}
+static fkv_record as_sent(fkv_record r) {
+    if (r.kind == FKV_RECORD_PUT && !bulk_fits_message(r.key_bytes, r.value_bytes)) r.kind = FKV_RECORD_BULK;
+    return r;
+}
+fkv_record suffix_describe(const op *o) {
+    fkv_record r = describe(&o->prepared);
+    r.key_bytes = o->request.key_bytes;
+    r.space = o->request.space;
+    r.client = dedup_client_id(o->memory);
+    r.sequence = o->request.sequence;
+    r.value = o->reply.expiry_ms; /* mutation: derive/copy-without-result */
+    return as_sent(r);
+}
+fkv_record suffix_record(const suffix *p, const uint8_t **key, const uint8_t **value) {
+    if (p->of) {
+        *key = p->of->key;
+        *value = p->of->prepared.value;
+        return suffix_describe(p->of);
+    }
+    const backup_record *b = backup_record_at(p->s->copy, p->lsn);
+    fkv_record r = describe(&b->prepared);
+    r.key_bytes = b->key_bytes;
+    r.space = b->space;
+    r.client = b->client;
+    r.sequence = b->sequence;
+    r.value = b->value;
+    *key = b->key ? b->key : b->prepared.key;
+    *value = b->prepared.value;
+    return as_sent(r);
+}
+const table_prepared *suffix_prepared(const suffix *p) {
+    return p->of ? &p->of->prepared : &backup_record_at(p->s->copy, p->lsn)->prepared;
+}
+
+uint32_t suffix_fill(suffix *p, uint8_t *to, uint32_t room, uint16_t *count) {
+    uint32_t used = 0, n;
+    const uint8_t *key, *value;
+    for (*count = 0; p->lsn <= suffix_last(p->s) && *count < UINT16_MAX; suffix_next(p), ++*count) {
+        fkv_record r = suffix_record(p, &key, &value);
+        if (r.kind == FKV_RECORD_BULK && *count > 0) break;
+        n = wire_put_record(to + used, room - used, &r, key, value);
+        if (n == 0) break;
+        used += n;
+    }
+    return used;
+}

@@ -1,0 +1,481 @@
+/* uplink.c: see uplink.h. What a message does to a copy is decided by backup.c; here is whether it arrives.
+ *
+ *   RESTS     until again_ns       ASKS      a hello without a ticket is out, for a challenge
+ *   ANSWERS   the hello that answers it is out            UP   accepted
+ *
+ * A connection that is over is freed at the end of the turn (`over`): completions at hand may name it. Whatever is wrong
+ * with a message or a record, the whole link begins anew: FOLLOW says where to go on. */
+#include "uplink.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/clock.h"
+#include "../dataplane/worker.h"
+#include "../wire/identity.h"
+#include "feed.h"
+#include "integrity.h"
+#include "orphan.h"
+#include "pull.h"
+#include "replication.h"
+#include "role.h"
+#include "ways.h"
+
+static const uint64_t MS = 1000000;
+enum { AGAIN_MS = 10, SILENT_LEASES = 4 };
+enum { SOON = 20, REFUSED_MS = 100 }; /* so often it asks again within AGAIN_MS after STALE, then after REFUSED_MS */
+enum { ACKS_A_MESSAGE = (PEER_MESSAGE_MIN - sizeof(fkv_peer_list)) / sizeof(fkv_peer_ack) };
+
+typedef enum { RESTS, ASKS, ANSWERS, UP } uplink_state;
+
+/* A message that waits for memory, and those of its shard behind it. */
+typedef struct held {
+    fkv_list link;
+    const void *data;
+    fkv_peer_message m;
+    backup_at at;
+} held;
+
+struct uplink {
+    connection head;
+    fkv_list of_worker; /* worker.uplinks */
+    worker *w;
+    uint64_t id; /* as a client of the owner's; random */
+    uint32_t tenant;
+    ways ways;
+    uplink_state state;
+    bool over;
+    fab_conn *conn;
+    uint64_t again_ns; /* RESTS: when it dials; else when it gives up */
+    uint64_t asked_ns; /* the owner's clock, as it came last */
+    uint64_t heard_ns;
+    uint64_t silent_ns; /* it is given up when nothing came for so long */
+    fkv_challenge challenge;
+    puller *puller; /* of this connection; NULL: no large value was announced */
+    fkv_list copies;
+    fkv_list owing, waiting; /* copies that have something to acknowledge; of which messages wait for memory */
+    uint64_t follow_ns;      /* when the next FOLLOW is to be said */
+    uint64_t watch_ns;       /* when the owner of a copy may have been silent for too long */
+    struct {
+        fkv_peer_list head;
+        fkv_peer_ack item[ACKS_A_MESSAGE];
+    } acks; /* being made */
+};
+
+/* ---- dialing ---- */
+
+static void rest(uplink *u, uint64_t ms) {
+    u->state = RESTS;
+    u->challenge.number = 0;
+    u->again_ns = u->w->now_ns + ms * MS;
+}
+
+static void next_address(uplink *u) {
+    bool vain = false;
+    rest(u, ways_next(&u->ways, &vain) ? 0 : AGAIN_MS);
+    if (vain) orphans_all(&u->copies);
+}
+
+static void dial(uplink *u) {
+    ways *y = &u->ways;
+    fkv_pass pass = access_replica_pass(u->w->access, u->id, u->tenant);
+    fkv_hello hello = fkv_hello_make(&pass, u->challenge.number ? &u->challenge : NULL);
+    fab_identity who = fkv_pass_identity(&pass);
+    fab_cq *cq = u->w->cq[ways_place(y)];
+    if (!cq && ways_other_device(y, u->w)) cq = u->w->cq[ways_place(y)];
+    int e = cq ? fab_connect_as(cq, y->address[y->at].text, &who, &hello, sizeof hello, u, &u->conn) : -EOPNOTSUPP;
+    if (e) {
+        u->conn = NULL;
+        next_address(u);
+        return;
+    }
+    u->state = u->challenge.number ? ANSWERS : ASKS;
+    u->again_ns = u->w->now_ns + ways_attempt_ms(y) * MS;
+}
+
+/* ---- over ---- */
+
+/* `conn`: gets its messages back; NULL: it is over. */
+static void drop_held(backup *b, fab_conn *conn) {
+    list_remove(&b->waits);
+    while (!list_empty(&b->held)) {
+        held *h = LIST_OF(b->held.next, held, link);
+        list_remove(&h->link);
+        if (conn) fab_release(conn, h->data);
+        free(h);
+    }
+}
+/* The connection is of no use any more. */
+static void give_up(uplink *u) { u->over = true; }
+
+/* After the connection, so that no READ writes any more. */
+static void pulls_end(uplink *u) {
+    for (fkv_list *i = u->copies.next; i != &u->copies; i = i->next) pulls_drop(LIST_OF(i, backup, of_link));
+    puller_free(u->puller);
+    u->puller = NULL;
+}
+puller *uplink_puller(uplink *u) { return u->puller; }
+
+static void hang_up(uplink *u) {
+    if (u->conn) fab_disconnect(u->conn);
+    u->conn = NULL;
+    u->over = false;
+    pulls_end(u);
+    for (fkv_list *i = u->copies.next; i != &u->copies; i = i->next) {
+        backup *b = LIST_OF(i, backup, of_link);
+        b->led = false;
+        b->follow_ns = 0;
+        drop_held(b, NULL);
+        list_remove(&b->owes);
+    }
+    u->follow_ns = 0;
+}
+
+static void free_uplink(uplink *u) {
+    hang_up(u);
+    list_remove(&u->of_worker);
+    free(u);
+}
+
+/* ---- who follows over it ---- */
+
+static uplink *find(const worker *w, uint32_t tenant, const uplink_address *at, uint32_t count) {
+    for (const fkv_list *i = w->uplinks.next; i != &w->uplinks; i = i->next) {
+        uplink *u = LIST_OF(i, uplink, of_worker);
+        if (u->tenant == tenant && ways_same(&u->ways, at, count)) return u;
+    }
+    return NULL;
+}
+
+static uplink *make(worker *w, uint32_t tenant, const uplink_address *at, uint32_t count) {
+    uplink *u = calloc(1, sizeof *u);
+    if (!u) return NULL;
+    u->head.kind = CONNECTION_UPLINK;
+    u->w = w;
+    u->tenant = tenant;
+    ways_init(&u->ways, at, count);
+    fkv_random(&u->id, sizeof u->id);
+    u->id |= 1; /* not 0 */
+    list_init(&u->copies);
+    list_init(&u->owing);
+    list_init(&u->waiting);
+    list_push(&w->uplinks, &u->of_worker);
+    return u;
+}
+
+bool uplink_follow(backup *b, const uplink_address *at, uint32_t count) {
+    worker *w = b->shard->w;
+    uint32_t tenant = dataplane_tenant_of(w->d, b->shard->number);
+    uplink_leave(b);
+    uplink *u = find(w, tenant, at, count);
+    if (!u && !(u = make(w, tenant, at, count))) return false;
+    b->uplink = u;
+    b->follow_ns = u->follow_ns = u->watch_ns = 0;
+    b->orphan = false;
+    b->refusals = 0;
+    b->doubt_ns = 0;
+    b->followed_ns = w->now_ns;
+    list_push(&u->copies, &b->of_link);
+    u->silent_ns = max_u64(u->silent_ns, SILENT_LEASES * b->lease_ms * MS);
+    return true;
+}
+
+static int send_message(uplink *u, const void *message, uint32_t bytes) {
+    struct iovec v = { (void *)(uintptr_t)message, bytes };
+    return fab_send(u->conn, &v, 1);
+}
+
+void uplink_leave(backup *b) {
+    uplink *u = b->uplink;
+    if (!u) return;
+    pulls_drop(b);
+    b->uplink = NULL;
+    list_remove(&b->of_link);
+    list_remove(&b->owes);
+    b->led = false;
+    bool up = u->state == UP && !u->over;
+    drop_held(b, up ? u->conn : NULL);
+    fkv_peer_notice n = { .op = FKV_PEER_WITHHELD, .shard = b->shard->number, .epoch = b->place.epoch };
+    if (up && send_message(u, &n, sizeof n) != 0) give_up(u);
+}
+
+/* ---- messages ---- */
+
+static backup *copy_of(const uplink *u, uint32_t number) {
+    const shard *s = number < u->w->d->c.shards ? u->w->by_number[number] : NULL;
+    return s && s->copy && s->copy->uplink == u ? s->copy : NULL;
+}
+
+static void owe(uplink *u, backup *b) {
+    if (list_empty(&b->owes)) list_push(&u->owing, &b->owes);
+}
+
+void uplink_owes(backup *b) {
+    if (b->uplink && b->led) owe(b->uplink, b);
+}
+
+/* False: the message is kept. */
+static bool take_records(uplink *u, backup *b, const fkv_peer_message *m, backup_at *at) {
+    backup_result r = backup_takes(b, m, at);
+    if (at->records) owe(u, b);
+    if (r == BACKUP_ANEW) give_up(u);
+    return r != BACKUP_WAITS;
+}
+
+static bool hold(uplink *u, backup *b, const void *data, const fkv_peer_message *m, const backup_at *at) {
+    held *h = malloc(sizeof *h);
+    if (!h) return false;
+    *h = (held){ .data = data, .m = *m, .at = *at };
+    list_push(&b->held, &h->link);
+    if (list_empty(&b->waits)) list_push(&u->waiting, &b->waits);
+    return true;
+}
+
+static void records(uplink *u, const void *data, const fkv_peer_message *m) {
+    backup *b = copy_of(u, m->records.shard);
+    backup_at at = { 0 };
+    u->asked_ns = max_u64(u->asked_ns, m->records.asked_ns);
+    bool done = !b || !b->led || (list_empty(&b->held) && take_records(u, b, m, &at));
+    if (done)
+        fab_release(u->conn, data);
+    else if (!hold(u, b, data, m, &at))
+        give_up(u);
+}
+
+static void beat(uplink *u, const fkv_peer_message *m) {
+    u->asked_ns = max_u64(u->asked_ns, m->list.asked_ns);
+    for (uint32_t i = 0; i < m->list.count; i++) {
+        fkv_peer_beat x = wire_peer_beat(m, i);
+        backup *b = copy_of(u, x.shard);
+        if (!b || !b->led) continue;
+        backup_hears(b, x.epoch, x.committed);
+        integrity_compare(b, &x);
+        owe(u, b);
+    }
+}
+
+static void led(uplink *u, const fkv_peer_takeover *t) {
+    backup *b = copy_of(u, t->shard);
+    if (!b || b->follow_ns != UINT64_MAX) return;
+    pulls_drop(b); /* the owner will announce anew */
+    b->led = backup_led(b, t) == BACKUP_TOOK;
+    if (b->led) owe(u, b);
+    if (b->led) b->refusals = 0;
+    if (b->led || b->failed != FKV_OK) role_answered(b->shard, b->failed);
+}
+
+static void announced(uplink *u, const fkv_peer_message *m) {
+    backup *b = copy_of(u, m->announce.shard);
+    if (!b || !b->led) return;
+    if (!u->puller) u->puller = puller_make(u->w, ways_place(&u->ways));
+    if (m->announce.epoch != b->place.epoch || !u->puller || pull_begin(u->puller, b, m) != BACKUP_TOOK) give_up(u);
+}
+
+static void forgotten(uplink *u, const fkv_peer_bulk *m) {
+    backup *b = copy_of(u, m->shard);
+    if (b && b->led && m->epoch == b->place.epoch) pull_forget(b, m->version);
+}
+
+static void follow_in(uplink *u, backup *b, uint64_t ms) {
+    b->led = false;
+    b->follow_ns = u->w->now_ns + ms * MS;
+    u->follow_ns = min_u64(u->follow_ns, b->follow_ns);
+}
+
+/* Whoever was made the owner a moment ago may not know yet, and then answers nobody until it has a lease of this copy. */
+static void refused(uplink *u, backup *b) {
+    drop_held(b, u->conn); /* what came before is not of what it follows next */
+    pulls_drop(b);
+    follow_in(u, b, b->refusals < SOON ? min_u64(AGAIN_MS, UINT64_C(1) << b->refusals) : REFUSED_MS);
+    if (b->refusals < SOON) b->refusals++;
+    role_answered(b->shard, FKV_NOT_OWNER);
+    backup_tell(b, DATAPLANE_COPY_UNKNOWN);
+}
+
+static void received(uplink *u, const fab_wc *wc) {
+    fkv_peer_message m;
+    backup *b;
+    u->heard_ns = u->w->now_ns;
+    if (wire_parse_peer(wc->data, wc->bytes, &m) != FKV_OK) {
+        give_up(u);
+        return;
+    }
+    switch (m.op) {
+    case FKV_PEER_RECORDS: records(u, wc->data, &m); return;
+    case FKV_PEER_TAKEOVER: led(u, &m.takeover); break;
+    case FKV_PEER_BEAT: beat(u, &m); break;
+    case FKV_PEER_ANNOUNCE: announced(u, &m); break;
+    case FKV_PEER_FORGET: forgotten(u, &m.bulk); break;
+    case FKV_PEER_STALE:
+        b = copy_of(u, m.notice.shard);
+        if (b) refused(u, b);
+        break;
+    default: give_up(u); return;
+    }
+    fab_release(u->conn, wc->data);
+}
+
+static void connected(uplink *u, const fab_wc *wc) {
+    fkv_challenge c = { 0 };
+    if (wc->status == FAB_SUCCESS) {
+        u->state = UP;
+        ways_up(&u->ways);
+        u->heard_ns = u->w->now_ns;
+        u->asked_ns = 0;
+        if (fab_max_message(u->conn) < PEER_MESSAGE_MIN) give_up(u);
+        return;
+    }
+    u->ways.answered |= wc->status == FAB_REM_ACCESS_ERR;
+    if (u->state == ASKS && wc->bytes >= sizeof c) memcpy(&c, wc->data, sizeof c);
+    bool challenged = c.magic == FKV_CHALLENGE_MAGIC && c.number != 0;
+    bool elsewhere = wc->status == FAB_OTHER_DEVICE_ERR || wc->status == FAB_FATAL_ERR;
+    if (challenged) {
+        rest(u, 0);
+        u->challenge = c;
+    } else if (elsewhere && ways_other_device(&u->ways, u->w)) {
+        rest(u, 0);
+    } else {
+        next_address(u);
+    }
+    give_up(u);
+}
+
+void uplink_event(worker *w, uplink *u, const fab_wc *wc) {
+    (void)w;
+    if (u->over || wc->conn != u->conn) return;
+    switch (wc->opcode) {
+    case FAB_WC_CONNECT: connected(u, wc); break;
+    case FAB_WC_RECV: received(u, wc); break;
+    case FAB_WC_DISCONNECT: give_up(u); break;
+    case FAB_WC_READ:
+    case FAB_WC_ATTACH:
+        if (u->puller && !puller_event(u->puller, wc)) give_up(u);
+        break;
+    default: break;
+    }
+}
+
+/* ---- a turn ---- */
+
+static void go_on(uplink *u, backup *b) {
+    while (!list_empty(&b->held)) {
+        held *h = LIST_OF(b->held.next, held, link);
+        if (!take_records(u, b, &h->m, &h->at) || u->over) return;
+        list_remove(&h->link);
+        fab_release(u->conn, h->data);
+        free(h);
+    }
+    list_remove(&b->waits);
+}
+
+static void follow(uplink *u, backup *b) {
+    fkv_peer_follow f = backup_follow(b);
+    int e = send_message(u, &f, sizeof f);
+    if (e == 0)
+        b->follow_ns = UINT64_MAX; /* is on its way */
+    else if (e == -EAGAIN)
+        follow_in(u, b, AGAIN_MS);
+    else
+        give_up(u);
+}
+
+static void follow_all(uplink *u) {
+    u->follow_ns = UINT64_MAX;
+    for (fkv_list *i = u->copies.next; i != &u->copies && !u->over; i = i->next) {
+        backup *b = LIST_OF(i, backup, of_link);
+        if (b->follow_ns <= u->w->now_ns) follow(u, b);
+        u->follow_ns = min_u64(u->follow_ns, b->follow_ns);
+    }
+}
+
+/* Whose owner has no lease of it does not wait for it. */
+/* mutation: durable/lease-before-snapshot */
+static bool gives_leases(const backup *b) { return !b->shard->snapshot.owed; }
+
+/* Of as many as one message takes. False: the rest is said later, with what is true then. */
+static bool acknowledge(uplink *u) {
+    fkv_peer_list *head = &u->acks.head;
+    uint64_t now = fkv_now_ns(); /* not that of the turn: what is answered came after it began */
+    uint32_t asked = 0;
+    bool leases = gives_leases(LIST_OF(u->owing.next, backup, owes));
+    *head = (fkv_peer_list){ .op = FKV_PEER_ACKS, .asked_ns = leases ? u->asked_ns : 0 };
+    for (const fkv_list *i = u->owing.next; i != &u->owing && head->count < ACKS_A_MESSAGE; i = i->next, asked++) {
+        if (gives_leases(LIST_OF(i, backup, owes)) != leases) break;
+        if (backup_acknowledges(LIST_OF(i, backup, owes), now, &u->acks.item[head->count])) {
+            orphan_no_more(LIST_OF(i, backup, owes));
+            head->count++;
+        }
+    }
+    uint32_t bytes = (uint32_t)(sizeof *head + head->count * sizeof u->acks.item[0]);
+    int e = head->count ? send_message(u, &u->acks, bytes) : 0;
+    if (e == -EAGAIN) return false;
+    if (e) give_up(u);
+    for (fkv_list *i = u->owing.next, *after; asked; asked--, i = after) {
+        after = i->next;
+        list_remove(i);
+    }
+    return !u->over;
+}
+
+static int send_of(void *ctx, const void *message, uint32_t bytes) { return send_message(ctx, message, bytes); }
+
+static void step_up(uplink *u) {
+    if (u->follow_ns <= u->w->now_ns) follow_all(u);
+    for (fkv_list *i = u->waiting.next, *after; i != &u->waiting && !u->over; i = after) {
+        after = i->next;
+        go_on(u, LIST_OF(i, backup, waits));
+    }
+    if (u->puller && !u->over && !puller_step(u->puller, u->conn, &(pull_out){ send_of, u })) give_up(u);
+    while (!u->over && !list_empty(&u->owing) && acknowledge(u)) {}
+    if (u->w->now_ns - u->heard_ns > u->silent_ns) give_up(u);
+}
+
+void uplinks_step(worker *w) {
+    for (fkv_list *i = w->uplinks.next, *after; i != &w->uplinks; i = after) {
+        after = i->next;
+        uplink *u = LIST_OF(i, uplink, of_worker);
+        if (list_empty(&u->copies)) {
+            free_uplink(u);
+            continue;
+        }
+        if (u->state == UP && !u->over) step_up(u);
+        if (u->watch_ns <= w->now_ns) u->watch_ns = orphans_watch(&u->copies, u->heard_ns, w->now_ns);
+        if ((u->state == ASKS || u->state == ANSWERS) && u->again_ns <= w->now_ns && !u->over) {
+            next_address(u);
+            give_up(u);
+        }
+        if (u->over) {
+            hang_up(u);
+            if (u->state == UP) ways_lost(&u->ways);
+            if (u->state != RESTS) rest(u, AGAIN_MS);
+        }
+        if (u->state == RESTS && u->again_ns <= w->now_ns) dial(u);
+    }
+}
+
+uint64_t uplinks_deadline(const worker *w) {
+    uint64_t at = UINT64_MAX;
+    for (const fkv_list *i = w->uplinks.next; i != &w->uplinks; i = i->next) {
+        const uplink *u = LIST_OF(i, uplink, of_worker);
+        if (u->over) return 0;
+        at = min_u64(at, u->watch_ns);
+        if (u->state != UP) {
+            at = min_u64(at, u->again_ns);
+            continue;
+        }
+        at = min_u64(at, min_u64(u->heard_ns + u->silent_ns + 1, u->follow_ns));
+    }
+    return at;
+}
+
+void repl_leave(worker *w) {
+    while (!list_empty(&w->uplinks)) {
+        uplink *u = LIST_OF(w->uplinks.next, uplink, of_worker);
+        hang_up(u);
+        while (!list_empty(&u->copies)) {
+            backup *b = LIST_OF(u->copies.next, backup, of_link);
+            b->uplink = NULL;
+            list_remove(&b->of_link);
+        }
+        free_uplink(u);
+    }
+}

@@ -37,12 +37,3 @@ void fkv_histogram_octaves(const fkv_histogram *h, uint64_t below[FKV_HISTOGRAM_
         below[i] = seen;
     }
 }
-
-void fkv_histogram_add(fkv_histogram *into, const fkv_histogram *from) {
-    for (uint32_t b = 0; b < FKV_HISTOGRAM_BUCKETS; b++)
-        __atomic_store_n(&into->bucket[b], into->bucket[b] + load(&from->bucket[b]), __ATOMIC_RELAXED);
-    __atomic_store_n(&into->count, into->count + load(&from->count), __ATOMIC_RELAXED);
-    __atomic_store_n(&into->sum, into->sum + load(&from->sum), __ATOMIC_RELAXED);
-    uint64_t max = load(&from->max);
-    if (max > into->max) __atomic_store_n(&into->max, max, __ATOMIC_RELAXED);
-}

@@ -45,6 +45,4 @@ enum {
     FKV_HISTOGRAM_BOUNDS = FKV_HISTOGRAM_OCTAVES + 1
 };
 void fkv_histogram_octaves(const fkv_histogram *h, uint64_t below[FKV_HISTOGRAM_BOUNDS]);
-/* Adds what `from` holds to `into`, of which the caller is the one recorder. */
-void fkv_histogram_add(fkv_histogram *into, const fkv_histogram *from);
 #endif

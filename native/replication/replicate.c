@@ -27,12 +27,12 @@
 static bool has_message(const op *o) {
     return !op_writes(o) || bulk_fits_message(o->request.key_bytes, o->value_bytes);
 }
-uint64_t replicate_room(const op *o) { return record_room(op_writes(o), o->request.key_bytes, o->value_bytes); }
+static uint64_t room_of(const op *o) { return record_room(op_writes(o), o->request.key_bytes, o->value_bytes); }
 
 /* At all: by copies that are enough, and have room. */
 static fkv_status can_be_made(const op *o) {
     const shard *s = o->shard;
-    uint64_t then = s->drawn_bytes + replicate_room(o);
+    uint64_t then = s->drawn_bytes + room_of(o);
     if (!replica_enough(&s->replica)) return FKV_TOO_FEW_COPIES;
     for (int i = 0; i < REPLICA_PEERS; i++)
         if (s->replica.peer[i].standing >= REPLICA_REQUIRED && then > s->place[i].limit) return FKV_TABLE_FULL;
@@ -64,7 +64,7 @@ void repl_append(op *o) {
     o->prepared_ns = latency_now(o->worker);
     o->last = DATAPLANE_LAST_NONE;
     if (has_message(o)) {
-        o->shard->drawn_bytes += replicate_room(o);
+        o->shard->drawn_bytes += room_of(o);
         draw(o);
         if (!o->replicated) take_ready(o->shard, DATAPLANE_LAST_NONE); /* copies join, and nobody waits for them */
         return;

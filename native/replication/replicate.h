@@ -4,9 +4,6 @@
 #define FARKV_REPLICATION_REPLICATE_H
 #include "../storage/shard.h"
 
-typedef struct op op;
-
-uint64_t replicate_room(const op *o); /* record_room of its record */
 /* Backups have pulled a large value, or there is one more. */
 void replicate_pulled(shard *s);
 /* More is in the owner's own log. */

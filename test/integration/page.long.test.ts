@@ -73,8 +73,9 @@ async function readsAttention(t: ExecutionContext, page: Page, id: string): Prom
   t.regex((await line.textContent()) ?? '', new RegExp(`; if its machine is lost, farkv member remove ${id}$`));
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
-    await line.scrollIntoViewIfNeeded();
     const seen = await line.evaluate((item) => {
+      // In the same task as the look: the page draws itself anew at each event.
+      item.scrollIntoView({ block: 'center', behavior: 'instant' });
       const { top, bottom, left, right } = item.closest('section')?.getBoundingClientRect() ?? new DOMRect();
       const text = document.createRange();
       text.selectNodeContents(item);

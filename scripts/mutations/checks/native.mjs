@@ -15,6 +15,7 @@ const PATIENCE_MS = 3_000;
 const SEED = 20240229;
 
 const FABRIC = 'fabric fabric/shm fabric/tcp fabric/verbs';
+const DATA_PLANE = 'replication/rules dataplane storage replication serve';
 
 /** What a test program needs, so that nothing else is compiled. */
 const PARTS = [
@@ -27,7 +28,7 @@ const PARTS = [
   },
   { of: /^fabric/, parts: `base ${FABRIC}`, support: ['check', 'smaps', 'fabric_*', 'tcp_*', 'shm_raw'] },
   { of: /^resp/, parts: 'base wire resp', support: ['check'] },
-  { of: /^/, parts: `base log table wire ${FABRIC} dataplane client/session client/lookup client`, support: ['*'] },
+  { of: /^/, parts: `base log table wire ${FABRIC} ${DATA_PLANE} client/session client/lookup client`, support: ['*'] },
 ];
 
 /** What make is told: where to build, what, and without warnings, since a mutation may leave something unused. */

@@ -112,6 +112,9 @@ TEST(when_a_device_is_lost_its_clients_and_the_owner_go_on_over_the_other) {
     sim_lose_device(r.d->domain[fab_place(provider, DEVICE[0])]);
     expect_all(&k, KEYS, "one");
     CHECK_EQ(rail_of(&k), fab_place(provider, DEVICE[1]));
+    /* No READ went to the other with an rkey of the one that was lost: each ends its connection. */
+    CHECK_EQ(k.disconnected, 1);
+    CHECK_EQ(kit_stats(&k).foreign, 0);
     put_all(&k, 2000, large); /* into segments that only the other one has */
     expect_all(&k, 2000, large);
     rig_close(&r, 0);

@@ -165,7 +165,7 @@ TEST(a_snapshot_is_made_when_the_log_is_too_long) {
     for (look_at_log(); kept.bytes < snapshot_bytes / 2; look_at_log()) put_key(n % 60, n), n++;
     CHECK(!kept.made && !kept.under_way);
     for (; !kept.made && n < MOST; look_at_log()) put_key(n % 60, n), n++;
-    UNTIL_LOG(kept.made && !kept.under_way && kept.bytes < snapshot_bytes);
+    UNTIL_LOG(kept.made && !kept.under_way && kept.bytes <= snapshot_bytes);
     raw_down(&c);
     loses_power(OWNER);
     comes_back(2, CLIENT + 1);

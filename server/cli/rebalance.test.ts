@@ -59,7 +59,7 @@ class Stage implements Cluster {
       moves: moves.map((move) => ({ ...move, handover: this.lacks.has(move.to) })),
       moveErrors: [],
       members: [...members.keys()].map((id) => ({
-        ...{ id, memoryBytes: 100, draining: false },
+        ...{ id, state: 'up', memoryBytes: 100, draining: false },
         node: { dataPlane: { shards: [{ shard: 9999, usedBytes: this.#usedAt(id) }] } },
       })),
       shards: shards.map(({ shard, owner, epoch }) => ({
@@ -134,6 +134,9 @@ test('a server whose part of the shards is none is named', async (t) => {
     planText(plan, status),
     /^the shards are balanced: nothing to move\ns\d owns no shard: by its --memory, 100 B of 300 B of all servers, its part of 2 shards is less than one\n$/,
   );
+  // One that is away owns nothing for another reason.
+  const members = status.members.map((m) => ({ ...m, state: 'unreachable' as const }));
+  t.is(planText(plan, { ...status, members }), 'the shards are balanced: nothing to move\n');
 });
 
 test('moves that somebody else has begun are waited for, and are not made again', async (t) => {

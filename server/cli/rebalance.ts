@@ -128,10 +128,10 @@ export function planText(plan: readonly PlannedMove[], status: ClusterStatus): s
 
 /** Servers that own nothing, though they could: a part is rounded, so a small one may be none. */
 function withoutShards({ members, shards }: ClusterStatus): string {
-  const keepers = members.filter((m) => m.memoryBytes > 0 && !m.draining);
+  const keepers = members.filter((m) => m.memoryBytes > 0 && !m.draining && m.state === 'up');
   const all = keepers.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
   return keepers
-    .filter(({ id }) => shards.every(({ owner }) => owner !== id))
+    .filter(({ id, memoryBytes }) => shards.length * memoryBytes < all && shards.every(({ owner }) => owner !== id))
     .map(
       ({ id, memoryBytes }) =>
         `${id} owns no shard: by its --memory, ${formatSize(memoryBytes)} of ${formatSize(all)} of all servers, its part of ${shards.length} shards is less than one\n`,

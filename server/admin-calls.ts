@@ -68,10 +68,8 @@ export interface MoveAsked {
   readonly to: string;
   /** Of the shard as it was seen: it is not moved if it has had another owner since. */
   readonly epoch?: number;
-  /** Of the move that is to be called off: another one stays. */
-  readonly planned?: number;
 }
-const checkMove = record<MoveAsked>({ shard: shardNumber, to: memberId, epoch: maybe(uint()), planned: maybe(uint()) });
+const checkMove = record<MoveAsked>({ shard: shardNumber, to: memberId, epoch: maybe(uint()) });
 interface PolicyAsked extends Policy {
   readonly tenant?: string;
 }
@@ -137,13 +135,12 @@ async function remove(context: AdminContext, id: string): Promise<void> {
   await done(context, { t: 'server-remove', id, raftId: server.raftId });
 }
 
-async function move(context: AdminContext, { shard, to, epoch, planned }: MoveAsked): Promise<void> {
+async function move(context: AdminContext, { shard, to, epoch }: MoveAsked): Promise<void> {
   const { driver } = context;
   const s = driver.state.shards[shard];
   if (s === undefined)
     throw new FarkvError('ERR_CONFIG', `there is no shard ${shard}; there are ${driver.state.shards.length}`);
-  const calledOff = planned === undefined ? {} : { planned };
-  await done(context, { t: 'shard-move', shard, epoch: epoch ?? s.epoch, to, ...calledOff });
+  await done(context, { t: 'shard-move', shard, epoch: epoch ?? s.epoch, to });
 }
 
 /** Only the leader knows who is alive. */

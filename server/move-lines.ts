@@ -12,41 +12,15 @@ export function errorLine({ shard, from, to, attempts, reason, calledOff }: Move
 }
 
 /** Of the shards of one server, or of all: what is in the way. */
-export function errorLines(status: ClusterStatus, from?: string): string[] {
-  const of = (owner: string | undefined): boolean => from === undefined || owner === from;
-  return [
-    ...status.moveErrors.filter((error) => of(error.from)).map(errorLine),
-    ...roomLines(status, ({ owner }) => of(owner)),
-  ];
-}
-
-interface Waiting {
-  /** Also the place in the status, as the metadata has them. */
-  readonly shard: number;
-  readonly owner: string | undefined;
-  readonly to: string;
-}
-
-/** Handovers that wait for a copy for which its server lacks memory: nobody calls them off. */
-export function roomLines({ moves, shards }: ClusterStatus, of: (move: Waiting) => boolean): string[] {
-  return moves.flatMap(({ shard, to, handover }) => {
-    if (handover !== true) return [];
-    const s = shards[shard];
-    const places = [...(s?.copies?.copies ?? []), ...(s?.copies?.notCopied ?? [])];
-    const isFull = places.some(({ member, full }) => member === to && full === true);
-    return isFull && of({ shard, owner: s?.owner, to })
-      ? [
-          `shard ${shard} (${s?.owner ?? 'no owner'} -> ${to}): ${to} lacks memory for a copy of it, and tries again: start ${to} again with more --memory, or move the shard to another server (farkv shard move)`,
-        ]
-      : [];
-  });
+export function errorLines({ moveErrors }: ClusterStatus, from?: string): string[] {
+  return moveErrors.filter((error) => from === undefined || error.from === from).map(errorLine);
 }
 
 /**
  * Of moves that spread shards, those that leave no server nearly full, all together; and why the others would, or why
  * nobody knows. Where a copy is already, or a part of it, it takes the rest alone.
  */
-export function withRoom<M extends Pick<Waiting, 'shard' | 'to'>>(
+export function withRoom<M extends { readonly shard: number; readonly to: string }>(
   { members, shards }: Pick<ClusterStatus, 'members' | 'shards'>,
   moves: readonly M[],
 ): { readonly fits: M[]; readonly lacks: { readonly move: M; readonly why: string }[] } {
@@ -82,12 +56,10 @@ export function withRoom<M extends Pick<Waiting, 'shard' | 'to'>>(
   return { fits, lacks };
 }
 
-const PHASES = { last: 'copying the last changes', copied: 'copied', released: 'about to be served there' } as const;
-
 export function moveLines({ moves, shards }: ClusterStatus): string[] {
   return moves.map(
-    ({ shard, to, phase, handover }) =>
-      `shard ${shard} is moving (${shards.find((s) => s.shard === shard)?.owner ?? 'no owner'} -> ${to}): ${handover === true ? 'handed over once its copy is in sync' : phase === undefined ? 'copying' : PHASES[phase]}`,
+    ({ shard, to }) =>
+      `shard ${shard} is moving (${shards.find((s) => s.shard === shard)?.owner ?? 'no owner'} -> ${to}): handed over once its copy is in sync`,
   );
 }
 

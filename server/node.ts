@@ -48,7 +48,7 @@ import type { MetadataDriver } from './metadata/driver.js';
 import { LeaseHolder } from './metadata/lease-holder.js';
 import { LatestWall } from './latest-wall.js';
 import { asFarkvError } from './native-errors.js';
-import { leaseWaitMs, longestLeaseMs, waitForLeases } from './shards/lease-wait.js';
+import { longestLeaseMs, waitForLeases } from './shards/lease-wait.js';
 import { reportLeft, whetherStays } from './shards/leaving.js';
 import { NO_TROUBLES, ShardDriver } from './shards/driver.js';
 import { probe } from './shards/probe.js';
@@ -433,8 +433,6 @@ export class FarkvNode {
     const regions = new ShardDriver({
       memberId: id,
       incarnation: toHex64(this.#incarnation),
-      leaseMs,
-      leaseOverMs: leaseWaitMs({ leaseMs, driftPpm }),
       shardMemoryMin: this.#native.constants.memoryMin,
       dataPlane,
       here: { providers: this.#native.constants.providers, host: shmHost(), secure: this.#settings.tls !== undefined },

@@ -124,7 +124,7 @@ export function levelPassedOver(
   return `--level ${asked} is passed over: it is for a new cluster, and ${found}; ${help}`;
 }
 
-/** Undefined of shards that have one copy and are to have no other. */
+/** Undefined of shards of caches that have one copy, and are to have no other now. */
 export function copiesStatus(
   state: MetadataState,
   shard: number,
@@ -136,17 +136,21 @@ export function copiesStatus(
   const of = state.shards[shard];
   const set = state.copySets?.[shard];
   const { level, replicas, minInSync } = policyOf(state, shard);
-  if (set === undefined || (level === 'cache' && set.copies.length <= 1)) return undefined;
+  if (set === undefined) return undefined;
   const notCopied = failedJoins(state, shard)
     .filter(({ member }) => isToBeMade(state, shard, member))
     .map(({ member, times }) => ({ member, times, ...(full(member) ? { full: true as const } : {}) }));
+  if (level === 'cache' && set.copies.length <= 1 && notCopied.length === 0) return undefined;
   const synced = inSync(set.copies);
   const whole = set.copies.filter(isWhole);
   // A shard that was never served has no copy with anything in it, and nothing to lose.
   const isLost = of?.owner === undefined || (whole.length > 0 && !whole.some((copy) => answers(copy.member)));
   const gone = of !== undefined && isGone(state, of);
-  const awaits = isLost && !gone ? awaited(state, set, answers) : [];
-  const trouble = isLost ? 'lost' : synced < minInSync ? 'too few' : synced < replicas ? 'degraded' : undefined;
+  // Of a cache nobody waits for what is lost.
+  const waits = level !== 'cache';
+  const awaits = isLost && waits && !gone ? awaited(state, set, answers) : [];
+  const trouble =
+    isLost && waits ? 'lost' : synced < minInSync ? 'too few' : synced < replicas ? 'degraded' : undefined;
   return {
     config: set.config,
     inSync: synced,

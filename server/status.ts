@@ -168,8 +168,8 @@ export interface ClusterStatus {
   readonly answeredBy: string;
   readonly members: readonly MemberStatus[];
   readonly shards: readonly ShardStatus[];
-  /** Moves in progress. No `phase`: the bulk copy is not finished yet. */
-  readonly moves: readonly Pick<Move, 'shard' | 'to' | 'planned' | 'phase' | 'handover'>[];
+  /** Moves in progress. */
+  readonly moves: readonly Pick<Move, 'shard' | 'to' | 'planned'>[];
   /**
    * What is in the way of those, and why others were called off: the last of each shard, until it has moved, is copied
    * anew or has another owner.

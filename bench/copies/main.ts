@@ -75,9 +75,14 @@ await yargs(hideBin(process.argv))
       y
         .option('rounds', { type: 'number', default: 10, coerce: positive, describe: 'Faults, one after the other' })
         .option('what', { choices: FAULTS, default: 'owner' as const, describe: 'The fault' })
+        .option('level', {
+          choices: ['replicated', 'cache'] as const,
+          default: 'replicated' as const,
+          describe: 'Of the values; a cache keeps them when its servers are drained',
+        })
         .option('transport', transport),
     async (given) => {
-      await over(given.transport, '64mb', 2 * SERVERS, 'replicated', async (cluster) => {
+      await over(given.transport, '64mb', 2 * SERVERS, given.level, async (cluster) => {
         await copiesMade(cluster.addresses);
         return await failover(cluster, { ...given, note });
       });

@@ -17,9 +17,16 @@ export async function wantCopies(addresses: readonly string[]): Promise<void> {
   );
 }
 
-/** Resolves when every server answers and every copy is in sync. */
+/** A cache that is not moved has no copies. */
+function whole({ shards, ...status }: ClusterStatus): boolean {
+  const isCache = status.replication?.every(({ level }) => level === 'cache') === true;
+  if (isCache) return shards.every(({ state, copies }) => state === 'serving' && copies === undefined);
+  return copied({ shards, ...status });
+}
+
+/** Resolves when every server answers and every copy is in sync, those of caches too. */
 export function copiesMade(addresses: readonly string[], waitMs = COPIES_MS): Promise<ClusterStatus> {
   const isWhole = (status: ClusterStatus): boolean =>
-    status.leader !== undefined && status.members.every(({ state }) => state === 'up') && copied(status);
+    status.leader !== undefined && status.members.every(({ state }) => state === 'up') && whole(status);
   return asked(addresses, (c) => c.until(isWhole, waitMs, 'that all copies are in sync', () => []));
 }

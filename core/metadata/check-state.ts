@@ -137,17 +137,7 @@ export const checkServer = record<Server>({
   peer: maybe(checkAddresses),
   draining: boolean,
 });
-export const copyPhase = oneOf('last', 'copied');
-const movePhase = oneOf('last', 'copied', 'released');
-export const checkMove = record<Move>({
-  shard: shardNumber,
-  to: memberId,
-  planned: uint(),
-  phase: maybe(movePhase),
-  worker: maybe(workerNumber),
-  copy: maybe(hex64),
-  handover: maybe(literal(true)),
-});
+export const checkMove = record<Move>({ shard: shardNumber, to: memberId, planned: uint() });
 export const checkLeaseTerms = record<LeaseTerms>({ leaseMs, driftPpm });
 export const checkTenants = list(record<Tenant>({ name: memberId, shards: uint(SHARDS_MAX) }), TENANTS_MAX);
 

@@ -30,7 +30,6 @@ import {
   checkRegions,
   checkTenants,
   configNumber,
-  copyPhase,
   deviceNumber,
   epochNumber,
   lsnNumber,
@@ -47,7 +46,7 @@ import {
 } from './check-state.js';
 import { copyCommandChecks, type CopyCommand } from './copy-commands.js';
 import { FORMAT_NEWEST, formatOf, laterVersion } from './format.js';
-import type { CopyPhase, FabricAddress, LeaseTerms, Policy, Recovered, Region, Tenant } from './state.js';
+import type { FabricAddress, LeaseTerms, Policy, Recovered, Region, Tenant } from './state.js';
 import { PROVIDERS } from '../providers.js';
 
 /** Changes that one proposer may have unanswered; see Window in machine.ts. */
@@ -209,43 +208,8 @@ export interface ShardsTaken {
 /** The owner is to give the shard to another member; naming the owner itself calls a move off. */
 export interface ShardMove extends Placement {
   readonly t: 'shard-move';
-  /**
-   * The start of the member it was to move to that has no copy any more: only so a move is called off that has been
-   * copied.
-   */
-  readonly lost?: string;
   /** The move that is called off, or replaced (Move.planned): no other that has taken its place meanwhile. */
   readonly planned?: number;
-}
-
-/**
- * By the member that a shard moves to: how far its copy is. `copied` is proposed only when the owner takes no changes
- * and nothing is left to copy; from there on the move is called off only when the copy is lost, and the owner gives the
- * shard up.
- */
-export interface ShardCopy extends Placement {
-  readonly t: 'shard-copy';
-  readonly memberIncarnation: string;
-  readonly phase: CopyPhase;
-  readonly worker: number;
-  /** Identifies the move: a late report for a move that was called off is refused. */
-  readonly planned: number;
-  /** The copy that reports `copied` must be the one that reported `last`. */
-  readonly copy: string;
-}
-
-/**
- * The owner has given the shard up for a copy: it grants no leases on it any more, and none is left. It stays the owner
- * until the new owner has opened the shard with that copy. If the copy is lost first, the owner serves the shard again.
- */
-export interface ShardReleased {
-  readonly t: 'shard-released';
-  readonly shard: number;
-  readonly owner: string;
-  readonly memberIncarnation: string;
-  readonly epoch: number;
-  /** A late release is for no other copy. */
-  readonly copy: string;
 }
 
 export type Command =
@@ -262,8 +226,6 @@ export type Command =
   | VotersSet
   | ShardsTaken
   | ShardMove
-  | ShardCopy
-  | ShardReleased
   | TicketsRotate
   | TicketsRevoke
   | JoinTokenAdd
@@ -404,19 +366,7 @@ const checks = {
     shard: shardNumber,
     epoch: epochNumber,
     to: memberId,
-    lost: maybe(hex64),
     planned: maybe(uint()),
-  }),
-  'shard-copy': record<ShardCopy>({
-    t: literal('shard-copy'),
-    shard: shardNumber,
-    epoch: epochNumber,
-    to: memberId,
-    memberIncarnation: hex64,
-    phase: copyPhase,
-    worker: workerNumber,
-    copy: hex64,
-    planned: uint(),
   }),
   'tickets-rotate': record<TicketsRotate>({
     t: literal('tickets-rotate'),
@@ -435,14 +385,6 @@ const checks = {
     hash: hex256,
     expiresMs: wallMs,
     atMs: wallMs,
-  }),
-  'shard-released': record<ShardReleased>({
-    t: literal('shard-released'),
-    shard: shardNumber,
-    owner: memberId,
-    memberIncarnation: hex64,
-    epoch: epochNumber,
-    copy: hex64,
   }),
   ...copyCommandChecks,
 };

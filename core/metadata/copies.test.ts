@@ -307,21 +307,13 @@ test('a drained server with copies is not sent back to the drain: what they wait
   );
 });
 
-const CACHE = { t: 'policy-set', tenant: 0, level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' } as const;
 const moveTo = (log: CopyLog, to: string) => ({ t: 'shard-move', shard: 0, epoch: log.shard(0).epoch, to }) as const;
 
-test('a shard with copies is handed over, not copied: its move is over with its epoch', (t) => {
+test('a move is over with the epoch of its shard', (t) => {
   const log = new CopyLog({ replicas: 2 });
   const [a = '', b = ''] = log.others;
   const move = (to: string): string => log.try(moveTo(log, to));
   t.is(move(a), 'ok');
-  t.like(log.state.moves, [{ shard: 0, to: a, handover: true }]);
-  const { planned } = log.state.moves[0]!;
-  const copied = { t: 'shard-copy', shard: 0, epoch: log.shard(0).epoch, to: a, planned, worker: 0 } as const;
-  t.regex(
-    log.try({ ...copied, memberIncarnation: log.start(a), phase: 'last', copy: hexOf(60) }),
-    /ERR_BUSY: shard 0 does not move to/,
-  );
   t.regex(move(a), /on its way/);
   t.is(move(b), 'ok', 'the operator thinks better of it');
   log.with(b);
@@ -342,31 +334,6 @@ test('a shard is not handed over to a server that is drained, nor beyond the cop
   t.is(log.try(moveTo(log, a)), 'ok', 'it has one');
   log.do(moveTo(log, log.owner!), { t: 'server-drain', id: a, draining: true });
   t.regex(log.try(moveTo(log, a)), /ERR_BUSY: s\d is being drained/);
-});
-
-test('a cache that has copies left is moved when they are gone', (t) => {
-  const log = new CopyLog();
-  const [a = ''] = log.others;
-  log.with(a).do(CACHE);
-  t.regex(log.try(moveTo(log, a)), /ERR_BUSY: shard 0 still has copies/);
-  log.do({ t: 'copies-removed', copies: [log.removal(a)] });
-  t.is(log.try(moveTo(log, a)), 'ok');
-  log.arrive(0, 60);
-  t.deepEqual(
-    log.set.copies.map(({ member, id, state }) => [member, id, state]),
-    [[a, hexOf(60), 'in-sync']],
-  );
-});
-
-test('a shard that came with its values is not new, whatever the policy is by then', (t) => {
-  const cache = { level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' } as const;
-  const log = new CopyLog(cache);
-  const [a = ''] = log.others;
-  log.do({ t: 'shard-move', shard: 0, epoch: log.shard(0).epoch, to: a });
-  log.do({ t: 'policy-set', tenant: 0, level: 'replicated', replicas: 2, minInSync: 1, onLoss: 'wait' });
-  log.arrive(0, 60);
-  t.is(log.owner, a);
-  t.is(log.copy(a)?.state, 'in-sync');
 });
 
 test('random commands about copies: a refusal changes nothing, configs never fall, snapshots bring all back', (t) => {

@@ -4,7 +4,7 @@
  */
 import type { AddedCopy, CopyCommand, Heir, RemovedCopy } from './copy-commands.js';
 import { copyBounds, placeCopies, zoneOf } from './copy-plan.js';
-import { heirNamed, isCopied, isFull, isRenounced, isWhole, mayCome, mayLead, policyOf } from './copy-sets.js';
+import { heirNamed, isFull, isRenounced, isWhole, mayCome, mayLead, policyOf, waitsOnLoss } from './copy-sets.js';
 import { JoinRests } from './join-rests.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { keepersOf } from './placement.js';
@@ -320,20 +320,25 @@ function additions(look: Look): AddedCopy[] {
   for (const s of state.shards) {
     const set = state.copySets?.[s.shard];
     if (set === undefined || s.owner === undefined || s.incarnation === undefined) continue;
-    if (!isAlive(look, s.owner) || loads.isBusy(s.owner) || isCopied(state, s.shard) || isFull(set.copies)) continue;
+    if (!isAlive(look, s.owner) || loads.isBusy(s.owner) || isFull(set.copies)) continue;
     if (isHandedOver(look, s, set)) continue;
-    const wanted = policyOf(state, s.shard).level === 'cache' ? 0 : missing(look, s, set);
+    const wanted = missing(look, s, set);
     const heir = heirNamed(state, s.shard);
     if (wanted <= 0 && heir === undefined) continue;
-    const present = set.copies.flatMap((c): Member[] => {
-      const member = state.members.get(c.member);
+    // What is drained goes: another copy in its zone is no copy too many there.
+    const staying = set.copies.flatMap((c): Member[] => {
+      const member = draining.has(c.member) ? undefined : state.members.get(c.member);
       return member === undefined ? [] : [member];
     });
-    const isComing = set.copies.some((c) => c.member === heir);
-    const open = candidates.filter((m) => !absences.joins.rests(state, s.shard, m.id, nowMs));
-    // First where the shard is to go, unless no copy is to be begun there yet.
-    const first = isComing ? [] : open.filter((m) => m.id === heir);
-    const places = first.length > 0 ? first : placeCopies(s.shard, present, open, wanted, hasRoom);
+    const without = candidates.filter((m) => set.copies.every((c) => c.member !== m.id));
+    // First where the shard is to go: the move ends with the first attempt that is called off.
+    const first = without.filter((m) => m.id === heir);
+    const open = without.filter((m) => !absences.joins.rests(state, s.shard, m.id, nowMs));
+    const untroubled = open.filter((m) => !absences.joins.troubled(state, s.owner ?? '', m.id, nowMs));
+    const places =
+      first.length > 0
+        ? first
+        : placeCopies(s.shard, staying, untroubled.length > 0 ? untroubled : open, wanted, hasRoom);
     const next = places.find((m) => isAlive(look, m.id) && !loads.isBusy(m.id));
     if (next === undefined) continue;
     const rank = Math.min(255, 1 + Math.max(0, ...set.copies.map((c) => c.rank)));
@@ -391,8 +396,7 @@ export function taker(
   const isUsable = (id: string): boolean => leases.alive(id, nowMs);
   const heir = bestHeir(state, set, isUsable);
   if (isAwaited(state, set, heir, isUsable, nowMs >= absences.recoveredMs(shard))) return undefined;
-  const policy = policyOf(state, shard);
-  if (heir !== undefined || policy.level === 'cache') return heir ?? 'empty';
+  if (heir !== undefined) return heir;
   const allDead = set.copies.every((c) => !isWhole(c) || leases.dead(c.member, nowMs));
-  return allDead && policy.onLoss === 'empty' ? 'empty' : undefined; // mutation: copies/emptied-while-it-may-return
+  return allDead && !waitsOnLoss(policyOf(state, shard)) ? 'empty' : undefined; // mutation: copies/emptied-while-it-may-return
 }

@@ -41,9 +41,12 @@ export function fewerCopies(tenant: string | undefined, servers: number, policy?
   return `farkv replication set${tenant === undefined ? '' : ` --tenant ${tenant}`} --replicas ${servers}${least}`;
 }
 
-/** The shard has, or will have, copies beside its owner's. A move would leave them behind. */
-export function hasCopies(state: MetadataState, shard: number): boolean {
-  return policyOf(state, shard).level !== 'cache' || (state.copySets?.[shard]?.copies.length ?? 0) > 1;
+/** While there are no copy sets. */
+export function whyNoCopies({ servers, members }: Pick<MetadataState, 'servers' | 'members'>): string {
+  const absent = servers.flatMap(({ id, raftId }) => (raftId === 0 || members.has(id) ? [] : [id]));
+  return absent.length > 0
+    ? `${absent.join(', ')} did not come to the cluster yet (farkv member list): start what is missing, or remove it (farkv member remove)`
+    : 'the servers of the cluster are about to agree on a format that has copies, or some run an earlier version of farkv: try again';
 }
 
 /** It has all that was acknowledged: it may become the owner's. */
@@ -125,14 +128,9 @@ export function isFull(copies: readonly Copy[]): boolean {
   return copies.filter((copy) => copy.state !== 'eligible').length >= COPIES_MAX;
 }
 
-/** Its owner is to give it away with what was copied. */
-export function isCopied({ moves }: Pick<MetadataState, 'moves'>, shard: number): boolean {
-  return moves.some((m) => m.shard === shard && m.handover !== true);
-}
-
 /** The member that the shard is to be handed over to. */
 export function heirNamed({ moves }: Pick<MetadataState, 'moves'>, shard: number): string | undefined {
-  return moves.find((m) => m.shard === shard && m.handover === true)?.to;
+  return moves.find((m) => m.shard === shard)?.to;
 }
 
 /**
@@ -142,9 +140,8 @@ export function heirNamed({ moves }: Pick<MetadataState, 'moves'>, shard: number
 export function isToBeMade(state: MetadataState, shard: number, member: string): boolean {
   const draining = new Set(state.servers.filter((s) => s.draining).map(({ id }) => id));
   if (draining.has(member)) return false;
-  const { level, replicas } = policyOf(state, shard);
   const staying = (state.copySets?.[shard]?.copies ?? []).filter((c) => !draining.has(c.member));
-  return heirNamed(state, shard) === member || (level !== 'cache' && inSync(staying) < replicas);
+  return heirNamed(state, shard) === member || inSync(staying) < policyOf(state, shard).replicas;
 }
 
 /** Those that count for new changes: a marked one is about to go. */
@@ -209,21 +206,16 @@ export function inherited(set: CopySet, heir: Copy, lastOwner: string | undefine
 /**
  * The copies of a shard whose owner has opened it: with a copy that it was promoted for, or a new table, which is named
  * as the opening. While the values of a shard would be waited for, a new table joins until its owner is about to serve
- * it: before that nobody has to wait for it. `brought`: the new table has what the shard's last owner had.
+ * it: before that nobody has to wait for it.
  */
-export function opened(
-  state: MetadataState,
-  s: Shard,
-  owner: string,
-  { incarnation, brought }: { readonly incarnation: string; readonly brought: boolean },
-): CopySet | undefined {
+export function opened(state: MetadataState, s: Shard, owner: string, incarnation: string): CopySet | undefined {
   const set = state.copySets?.[s.shard];
   if (set === undefined || (s.owner === owner && set.copies.some((c) => c.member === owner && isWhole(c))))
     return undefined;
   const others = set.copies.filter((c) => c.member !== owner && !isWhole(c));
   const policy = policyOf(state, s.shard);
   const own = ownCopy(state, owner, s.worker, incarnation);
-  const isNew = !brought && waitsOnLoss(policy) && (policy.replicas > 1 || policy.level === 'durable');
+  const isNew = waitsOnLoss(policy) && (policy.replicas > 1 || policy.level === 'durable');
   return revised(set, [...others, isNew ? { ...own, state: 'joining' } : own], policy);
 }
 

@@ -25,7 +25,7 @@ function state({ owner, epoch, starts = {}, copies = [], handed }: World): Metad
       return { member, start, state, id: `copy of ${member}` } as Copy;
     }),
   };
-  return { shards: [shard], members: new Map(members), moves: [], copySets: [set] } as unknown as MetadataState;
+  return { shards: [shard], members: new Map(members), copySets: [set] } as unknown as MetadataState;
 }
 
 function seen(...worlds: World[]): ReturnType<Failovers['all']> {

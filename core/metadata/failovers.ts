@@ -21,7 +21,7 @@ export interface Failover {
 /** One shard of it. */
 export type FailedOver = Omit<Failover, 'shards'> & { readonly shard: number };
 
-type Seen = Pick<MetadataState, 'shards' | 'members' | 'moves' | 'copySets'>;
+type Seen = Pick<MetadataState, 'shards' | 'members' | 'copySets'>;
 
 /** Whether it is the table of a copy that was there before, of the start that lives. */
 function valuesAt(before: Seen, now: Seen, shard: number, owner: string): Failover['values'] {
@@ -65,9 +65,7 @@ export class Failovers {
       this.#owners.set(shard, { id: owner, start: state.members.get(owner)?.incarnation });
       const epochBefore = before?.shards[shard]?.epoch;
       if (isPast || last === undefined || before === undefined || last.id === owner || epochBefore === epoch) continue;
-      const isPlanned =
-        state.copySets?.[shard]?.handed === epoch || before.moves.some((m) => m.shard === shard && m.to === owner);
-      if (isPlanned) continue;
+      if (state.copySets?.[shard]?.handed === epoch) continue;
       failed.push({
         shard,
         from: last.id,

@@ -115,6 +115,26 @@ test('joins that are called off free the places of other copies of the two serve
   t.deepEqual(next(), [2, 3]);
 });
 
+test('what could not be copied to a server goes elsewhere first, as do other shards of the same owner', (t) => {
+  const log = MetadataLog.withCopies(6, ['s1', 's2', 's3']);
+  for (const { shard } of log.state.shards) log.open(shard, 100 + shard);
+  log.do({ t: 'server-drain', id: 's1', draining: true });
+  const absences = new Absences();
+  const next = (now: number): string[] => {
+    const leases = leasesAt(now, { [now]: ['s1', 's2', 's3'] });
+    absences.observe(log.state, leases, now);
+    const command = nextCopies(log.state, leases, now, absences);
+    return command?.t === 'copies-add' ? command.copies.map(({ member }) => member) : [];
+  };
+  const first = log.ownedBy('s1')[0]!;
+  const name = () => ({ shard: first, epoch: 1, config: log.state.copySets![first]!.config });
+  const s3 = { member: 's3', start: log.state.members.get('s3')!.incarnation };
+  log.do({ t: 'copies-add', copies: [{ ...name(), ...s3, rank: 1 }] });
+  log.do({ t: 'copies-removed', copies: [{ ...name(), ...s3, whole: false, failed: true, lsn: 0 }] });
+  t.deepEqual(next(1000), ['s2', 's2'], 'both shards');
+  t.deepEqual(next(301_000).length, 2, 'and later there again');
+});
+
 test('while a server that is to have a shard cannot be given a copy of it, others are', (t) => {
   const log = new CopyLog({ replicas: 2 }, 3);
   const absences = new Absences();

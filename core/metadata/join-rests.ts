@@ -10,6 +10,14 @@ import type { FailedJoin, MetadataState } from './state.js';
 
 const REST_MS = 5_000;
 const REST_MAX_MS = 600_000;
+/** So long other shards of the same owner rather go to other servers. */
+const TROUBLED_MS = 300_000;
+
+interface Rest extends FailedJoin {
+  readonly owner: string | undefined;
+  readonly untilMs: number;
+  readonly troubledMs: number;
+}
 
 /** Joins of this shard that were called off, between the owner in this epoch and starts of servers that are there. */
 export function failedJoins({ copySets, shards, members }: MetadataState, shard: number): readonly FailedJoin[] {
@@ -21,7 +29,7 @@ export class JoinRests {
   /** By shard, of which the metadata has the same list as when it was looked at last. */
   readonly #seen = new Map<number, readonly FailedJoin[]>();
   /** By shard and member. */
-  readonly #rests = new Map<string, FailedJoin & { readonly untilMs: number }>();
+  readonly #rests = new Map<string, Rest>();
 
   /** To be called with each state of the metadata. */
   observe(state: MetadataState, nowMs: number): void {
@@ -35,7 +43,9 @@ export class JoinRests {
         const before = this.#rests.get(keyOf(shard, f.member));
         if (before?.times === f.times && before.start === f.start && before.epoch === f.epoch) continue;
         const restMs = Math.min(REST_MAX_MS, REST_MS * 2 ** Math.min(10, f.times - 1));
-        this.#rests.set(keyOf(shard, f.member), { ...f, untilMs: nowMs + restMs });
+        const { owner } = state.shards[shard] ?? {};
+        const times = { untilMs: nowMs + restMs, troubledMs: nowMs + TROUBLED_MS };
+        this.#rests.set(keyOf(shard, f.member), { ...f, owner, ...times });
       }
     });
   }
@@ -44,6 +54,14 @@ export class JoinRests {
   rests(state: MetadataState, shard: number, member: string, nowMs: number): boolean {
     const untilMs = this.#rests.get(keyOf(shard, member))?.untilMs ?? -Infinity;
     return nowMs < untilMs && failedJoins(state, shard).some((f) => f.member === member);
+  }
+
+  /** A copy of another shard of that owner could not be made there lately: what was in the way of one is of all. */
+  troubled({ members }: MetadataState, owner: string, member: string, nowMs: number): boolean {
+    const start = members.get(member)?.incarnation;
+    return [...this.#rests.values()].some(
+      (rest) => rest.member === member && rest.owner === owner && rest.start === start && nowMs < rest.troubledMs,
+    );
   }
 
   /** When something may be begun that rests now. */

@@ -3,22 +3,14 @@
  * granted and the time. Who asks, and how the result is proposed, is the caller's (server/metadata/leader-duties.ts,
  * test/sim).
  */
-import { MoveRests } from './move-rests.js';
 import type { AssignShards, Command, RaiseFormat, ShardMove, ShardsTaken, TakenShard } from './commands.js';
 import { Absences, copyLooksMs, nextCopies, taker } from './copy-policy.js';
-import { hasCopies, isUnassigned, policyOf } from './copy-sets.js';
+import { isUnassigned } from './copy-sets.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { keepersOf } from './placement.js';
 import { placeOn } from './plan.js';
-import { complete } from './reduced.js';
-import type { Member, MetadataState, Move } from './state.js';
+import type { Member, MetadataState } from './state.js';
 import { nextVoters, replaced, replacement, replacementLookMs } from './voter-policy.js';
-
-/**
- * Shards of one owner that are on their way elsewhere at a time: each is without an answer for a moment, and takes
- * memory twice.
- */
-export const MOVES_AT_ONCE = 4;
 
 /** Members that may be given shards now. */
 export function usable(state: MetadataState, leases: GrantedLeases, nowMs: number): Member[] {
@@ -47,11 +39,6 @@ export function takeFromDead(
       own.map((s) => s.shard).filter((shard) => takers.get(shard) === 'empty'),
       others,
     );
-    // One whose values its next owner has already goes there, also where that is to give its shards away: it can, with
-    // what is in them.
-    for (const m of state.moves)
-      if (complete(m) && takers.has(m.shard) && state.members.has(m.to) && leases.alive(m.to, nowMs))
-        placed.set(m.shard, m.to);
     const shards = own.flatMap((s): TakenShard[] => {
       const heir = takers.get(s.shard);
       const config = state.copySets?.[s.shard]?.config;
@@ -82,17 +69,14 @@ export function nextOwners(
   return { t: 'assign-shards', mapEpoch };
 }
 
-const NONE = new MoveRests();
-
 /**
- * When takeFromDead or nextMove may have a new answer though nothing else has happened, once a quorum has confirmed the
+ * When takeFromDead or lostMove may have a new answer though nothing else has happened, once a quorum has confirmed the
  * leader then; undefined: not by time alone. Always later than now.
  */
 export function nextLookMs(
   state: MetadataState,
   leases: GrantedLeases,
   nowMs: number,
-  moveRests = NONE,
   absences = new Absences(),
   replaceMs = Infinity,
 ): number | undefined {
@@ -102,53 +86,22 @@ export function nextLookMs(
   if (replaceMs < Infinity) for (const voter of state.voters) owners.add(voter);
   for (const { copies } of state.copySets ?? []) for (const c of copies) owners.add(c.member);
   const ends = [...owners].flatMap((id) => leases.lookAt(id, nowMs) ?? []);
-  const rested = moveRests.nextEndMs(nowMs);
-  if (rested !== undefined) ends.push(rested);
   ends.push(...copyLooksMs(state, leases, nowMs, absences));
   const replaceAt = replacementLookMs(state, absences, nowMs, replaceMs);
   if (replaceAt !== undefined) ends.push(replaceAt);
   return ends.length === 0 ? undefined : Math.min(...ends);
 }
 
-/** No copy will come to the server that the shard was to be handed over to. */
-function getsNone(state: MetadataState, { shard, to, handover }: Move): boolean {
-  const isDrained = state.servers.some((server) => server.id === to && server.draining);
-  return handover === true && (isDrained || policyOf(state, shard).level === 'cache');
-}
-
 /**
- * The next shard to leave a server that is being drained, or to stay where it is because the server that it was meant
- * for is gone. One whose move was called off goes elsewhere, rather to a server that others have come to from there, or
- * rests.
+ * The next move to be called off: the server that the shard was to go to is gone, or is to have no shards any more. (Shards
+ * of a server that is drained need no move: copies are made elsewhere, copy-policy.ts, and their owner hands over.)
  */
-export function nextMove(
-  state: MetadataState,
-  leases: GrantedLeases,
-  nowMs: number,
-  moveRests = NONE,
-): ShardMove | undefined {
-  const ready = usable(state, leases, nowMs);
-  const shardOf = (n: number) => state.shards[n];
-  for (const m of state.moves) {
-    const s = shardOf(m.shard);
-    if (s?.owner === undefined || s.owner === m.to) continue;
-    if (!leases.dead(m.to, nowMs) && !getsNone(state, m)) continue;
-    const lost = complete(m) ? state.members.get(m.to)?.incarnation : undefined;
-    const { shard, planned } = m;
-    return { t: 'shard-move', shard, epoch: s.epoch, to: s.owner, planned, ...(lost === undefined ? {} : { lost }) };
-  }
-  for (const server of state.servers) {
-    if (!server.draining) continue;
-    const own = state.shards.filter((s) => s.owner === server.id);
-    const under = own.filter((s) => state.moves.some((m) => m.shard === s.shard)).length;
-    if (under >= MOVES_AT_ONCE) continue;
-    for (const next of own) {
-      if (state.moves.some((m) => m.shard === next.shard) || hasCopies(state, next.shard)) continue;
-      const open = ready.filter((m) => !moveRests.rests(next.shard, m.id, nowMs));
-      const untroubled = open.filter((m) => !moveRests.troubled(server.id, m.id));
-      const to = placeOn(state, [next.shard], untroubled.length > 0 ? untroubled : open).get(next.shard);
-      if (to !== undefined) return { t: 'shard-move', shard: next.shard, epoch: next.epoch, to };
-    }
+export function lostMove(state: MetadataState, leases: GrantedLeases, nowMs: number): ShardMove | undefined {
+  const draining = new Set(state.servers.flatMap((s) => (s.draining ? [s.id] : [])));
+  for (const { shard, to, planned } of state.moves) {
+    const s = state.shards[shard];
+    if (s?.owner === undefined || s.owner === to || (!leases.dead(to, nowMs) && !draining.has(to))) continue;
+    return { t: 'shard-move', shard, epoch: s.epoch, to: s.owner, planned };
   }
   return undefined;
 }
@@ -179,7 +132,6 @@ export function dueCommand(
   nowMs: number,
   caughtUp: ReadonlySet<string>,
   raise: RaiseOptions,
-  moveRests = NONE,
   absences = new Absences(),
   replaceMs = Infinity,
 ): Command | undefined {
@@ -189,7 +141,7 @@ export function dueCommand(
     takeFromDead(state, leases, nowMs, absences) ??
     nextCopies(state, leases, nowMs, absences) ??
     nextFormat(state, raise) ??
-    nextMove(state, leases, nowMs, moveRests) ??
+    lostMove(state, leases, nowMs) ??
     nextVoters(state, caughtUp) ??
     (replaces === undefined ? undefined : replaced(state, replaces))
   );

@@ -16,8 +16,8 @@ import type {
 } from './copy-commands.js';
 import {
   barrierAt,
+  heirNamed,
   inSync,
-  isCopied,
   isFull,
   isMarked,
   isRenounced,
@@ -29,7 +29,7 @@ import {
   withSets,
 } from './copy-sets.js';
 import { whyNoKeeper } from './placement.js';
-import { refused, type Reduced } from './reduced.js';
+import { changed, refused, type Reduced } from './reduced.js';
 import { failedJoins } from './join-rests.js';
 import type { Copy, CopySet, FailedJoin, MetadataState, Policy, Shard } from './state.js';
 import { tenantRange } from './tenants.js';
@@ -93,7 +93,6 @@ export function addCopies(state: MetadataState, c: CopiesAdd): Reduced {
     const { copies } = at.set;
     const { member, start, rank } = added;
     const policy = policyOf(state, added.shard);
-    if (policy.level === 'cache' || isCopied(state, added.shard)) continue;
     if (state.members.get(member)?.incarnation !== start || copies.some((copy) => copy.member === member)) continue;
     if (whyNoKeeper(state, member) !== undefined) continue;
     if (isFull(copies)) continue;
@@ -163,6 +162,7 @@ function calledOff(state: MetadataState, set: CopySet, { shard, epoch, member, s
 
 export function removeCopies(state: MetadataState, c: CopiesRemoved): Reduced {
   const sets = new Map<number, CopySet>();
+  const called = new Set<number>();
   for (const removed of c.copies) {
     const at = named(state, removed);
     if (at === undefined || sets.has(removed.shard)) continue;
@@ -170,8 +170,14 @@ export function removeCopies(state: MetadataState, c: CopiesRemoved): Reduced {
     if (set === undefined) continue;
     const isOff = removed.failed === true && backup(at, removed)?.state === 'joining';
     sets.set(removed.shard, isOff ? calledOff(state, set, removed) : set);
+    // The owner alone goes on with another attempt, of a copy that was late.
+    if ((isOff || c.by === undefined) && heirNamed(state, removed.shard) === removed.member) called.add(removed.shard);
   }
-  return sets.size === 0 ? refused('ERR_BUSY', 'none of these copies can be removed (any more)') : revise(state, sets);
+  if (sets.size === 0) return refused('ERR_BUSY', 'none of these copies can be removed (any more)');
+  if (called.size === 0) return revise(state, sets);
+  // The move for which a copy was made ends with it: whoever planned it is told why, and plans again.
+  const moves = state.moves.filter((m) => !called.has(m.shard));
+  return changed(state, { moves, ...withSets(state, sets) });
 }
 
 function backup({ shard, set }: Named, { member, start }: RemovedCopy): Copy | undefined {

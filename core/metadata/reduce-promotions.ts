@@ -30,7 +30,7 @@ import {
 } from './copy-sets.js';
 import { whyNoKeeper } from './placement.js';
 import { isOwner, late, named, type Named } from './reduce-copies.js';
-import { changed, closed, complete, reassigned, refused, type Reduced } from './reduced.js';
+import { changed, closed, reassigned, refused, type Reduced } from './reduced.js';
 import type { Copy, CopySet, MetadataState, Shard } from './state.js';
 
 /** What a start of a member has found on its disk, by shard. */
@@ -69,24 +69,20 @@ type Start = Pick<MemberJoin, 'id' | 'incarnation'>;
 
 /**
  * What a new start of a member leaves of a shard: what it had in memory is gone. A shard that it owned and of which there
- * are copies goes to nobody until one of those is promoted, and never back to it empty. `givenTo`: it had released the
- * shard for the copy of that member.
+ * are copies goes to nobody until one of those is promoted, and never back to it empty.
  */
 export function restarted(
   state: MetadataState,
   s: Shard,
   start: Start,
   recovered: Recovered,
-  givenTo: string | undefined,
 ): { readonly shard: Shard; readonly set?: CopySet } {
   const { id } = start;
   const set = state.copySets?.[s.shard];
   const own = set === undefined ? undefined : leftOf(state, set, s.shard, start, recovered.get(s.shard));
   const left = (set?.copies ?? []).flatMap((c) => (c.member !== id ? [c] : own === undefined ? [] : [own]));
   if (s.owner === id) {
-    if (set === undefined || givenTo !== undefined)
-      // mutation: metadata/released-comes-back
-      return { shard: closed(s, givenTo ?? id), ...(set === undefined ? {} : { set: emptied(set) }) };
+    if (set === undefined) return { shard: closed(s, id) };
     const policy = policyOf(state, s.shard);
     const isLost = set.copies.some(isWhole);
     // Nobody else has what it has, and nobody but its last start was relied on: it goes on where that has ended.
@@ -125,8 +121,7 @@ export function takerOf(state: MetadataState, s: Shard, taken: TakenShard): Copy
   const at = named(state, { shard: taken.shard, epoch: taken.epoch, config: taken.config ?? -1 });
   if (at === undefined) return 'nobody';
   if (taken.copy !== undefined) return heirOf(state, at, taken.to, taken.copy) ?? 'nobody';
-  const wasMoved = state.moves.some((m) => m.shard === s.shard && complete(m) && m.to === taken.to);
-  const isLost = at.set.copies.some(isWhole) && !wasMoved;
+  const isLost = at.set.copies.some(isWhole);
   return isLost && waitsOnLoss(policyOf(state, s.shard)) ? 'nobody' : undefined; // mutation: copies/dead-owner-empty
 }
 

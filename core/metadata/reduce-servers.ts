@@ -1,7 +1,7 @@
 /** Commands about servers: the format itself, who belongs to the cluster, who votes, who is to own nothing. */
 import { MEMBERS_MAX } from './check-state.js';
 import type { MemberJoin, RaiseFormat, ServerAdd, ServerDrain, ServerRemove, VotersSet } from './commands.js';
-import { fewerCopies, firstCopySets, isWhole, policyOf, revised, withSets } from './copy-sets.js';
+import { fewerCopies, firstCopySets, isWhole, policyOf, revised, whyNoCopies, withSets } from './copy-sets.js';
 import { tokensAfter } from './join-tokens.js';
 import { isWitness, keepersOf, raftIdOf } from './placement.js';
 import { changed, refused, type Reduced } from './reduced.js';
@@ -131,6 +131,8 @@ export function drainServer(state: MetadataState, c: ServerDrain): Reduced {
   };
   if (c.draining && !state.servers.some((s) => s !== present && mayOwn(s)))
     return refused('ERR_BUSY', `no other server could own the shards of ${c.id}`);
+  if (c.draining && state.copySets === undefined && state.shards.some((s) => s.owner === c.id && s.incarnation))
+    return refused('ERR_BUSY', `${c.id} cannot be drained yet: ${whyNoCopies(state)}`);
   return changed(state, { servers: state.servers.map((s) => (s === present ? { ...s, draining: c.draining } : s)) });
 }
 

@@ -21,7 +21,7 @@ import { CACHE, emptied, firstCopySets, isUnassigned, isWhole, opened as withCop
 import { addJoinToken } from './join-tokens.js';
 import { isWitness, place } from './placement.js';
 import { addCopies, copyInSync, keepCopies, nameCopy, removeCopies, setPolicy } from './reduce-copies.js';
-import { copyShard, moveShard, releaseShard, takeShards } from './reduce-moves.js';
+import { moveShard, takeShards } from './reduce-moves.js';
 import { giveShards, handOver, missCopy, promoteShards, resetShard, restarted } from './reduce-promotions.js';
 import { addServer, drainServer, firstServer, joined, raiseFormat, removeServer, setVoters } from './reduce-servers.js';
 import { changed, closed, spreadOverWorkers, refused, type Reduced } from './reduced.js';
@@ -88,30 +88,22 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
   const members = new Map(state.members).set(c.id, member);
   // What the member served before is gone with its last process: nobody may use those regions any more. What others have
   // a copy of goes to nobody until one of them is promoted.
-  // But what it had released for a copy: all of that is there, and nobody may be relied on for it.
-  const given = new Map(
-    state.moves
-      .filter((m) => m.phase === 'released' && m.to !== c.id && state.shards[m.shard]?.owner === c.id)
-      .map((m) => [m.shard, m]),
-  );
   const recovered = new Map((c.recovered ?? []).map((one) => [one.shard, one]));
-  const left = state.shards.map((s) => restarted(state, s, c, recovered, given.get(s.shard)?.to));
+  const left = state.shards.map((s) => restarted(state, s, c, recovered));
   const shards = left.map(({ shard }) => shard);
   const sets = new Map(left.flatMap(({ shard, set }): [number, CopySet][] => (set ? [[shard.shard, set]] : [])));
   const spread = spreadOverWorkers(shards, members);
   return changed(state, {
     ...withSets(state, sets),
     members,
-    // A closed shard that keeps its epoch may be opening already, so it keeps its worker; what was copied lies where the
-    // new owner put it, and what has come back where it was.
+    // A closed shard that keeps its epoch may be opening already, so it keeps its worker; what has come back lies where
+    // it was.
     shards: shards.map((s, i): Shard => {
-      const move = given.get(s.shard);
       if (s.owner === c.id && sets.get(s.shard)?.copies.some((copy) => copy.member === c.id && isWhole(copy))) return s;
-      return move !== undefined ? { ...s, worker: move.worker ?? 0 } : s === state.shards[i] ? s : (spread[i] ?? s);
+      return s === state.shards[i] ? s : (spread[i] ?? s);
     }),
-    // They were to be moved with what was in them; now they are empty, and whoever planned the move plans again.
-    // What it has copied of others is gone too: they keep their shards, until somebody plans again.
-    moves: state.moves.filter((m) => given.has(m.shard) || (state.shards[m.shard]?.owner !== c.id && m.to !== c.id)),
+    // They were to be moved with what was in them, or to what this member had: whoever planned that plans again.
+    moves: state.moves.filter((m) => state.shards[m.shard]?.owner !== c.id && m.to !== c.id),
     servers: joined(state.servers, c),
   });
 }
@@ -154,24 +146,14 @@ function opened(state: MetadataState, c: ShardOpened): Reduced {
   if (shard === undefined) return refused('ERR_CONFIG', `there is no shard ${c.shard}`);
   if (state.members.get(c.owner)?.incarnation !== c.memberIncarnation)
     return refused('ERR_NOT_OWNER', `${c.owner} has started again since`);
-  const given = state.moves.find(
-    // mutation: metadata/another-copy
-    (m) => m.shard === c.shard && m.phase === 'released' && m.to === c.owner && m.copy === c.incarnation,
-  );
-  // Its last owner holds it until now, for the case that the copy is lost.
-  const base =
-    given === undefined || shard.owner === c.owner ? shard : { ...closed(shard, c.owner), worker: given.worker ?? 0 };
-  if (base.owner !== c.owner || base.epoch !== c.epoch)
+  if (shard.owner !== c.owner || shard.epoch !== c.epoch)
     return refused('ERR_NOT_OWNER', `${c.owner} does not own shard ${c.shard} in epoch ${c.epoch}`);
-  if (base.incarnation !== undefined)
+  if (shard.incarnation !== undefined)
     return refused('ERR_BUSY', `shard ${c.shard} is open in epoch ${c.epoch} already`);
   const { incarnation, layoutEpoch, buckets, regions } = c;
-  // Whatever it was opened with: its copy is of no more use.
-  const moves = state.moves.filter((m) => m.shard !== c.shard || m.phase !== 'released');
-  const brought = given !== undefined;
-  const set = withCopy(state, { ...shard, worker: base.worker }, c.owner, { incarnation, brought });
+  const set = withCopy(state, shard, c.owner, incarnation);
   const sets = withSets(state, set === undefined ? new Map() : new Map([[c.shard, set]]));
-  return replaceShard({ ...state, moves, ...sets }, { ...base, incarnation, layoutEpoch, buckets, regions });
+  return replaceShard({ ...state, ...sets }, { ...shard, incarnation, layoutEpoch, buckets, regions });
 }
 
 export function segmentKey(r: SegmentName): string {
@@ -265,10 +247,6 @@ export function reduce(state: MetadataState, c: Command): Reduced {
       return takeShards(state, c);
     case 'shard-move':
       return moveShard(state, c);
-    case 'shard-copy':
-      return copyShard(state, c);
-    case 'shard-released':
-      return releaseShard(state, c);
     case 'tickets-rotate':
       return rotateTickets(state, c);
     case 'tickets-revoke':

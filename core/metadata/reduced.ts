@@ -2,7 +2,7 @@
 import type { ErrorCode } from '../errors.js';
 import { workersOf } from './placement.js';
 import { emptied, inherited, policyOf, revised, withSets } from './copy-sets.js';
-import type { Copy, CopySet, Member, MetadataState, Move, Shard } from './state.js';
+import type { Copy, CopySet, Member, MetadataState, Shard } from './state.js';
 
 export type Reduced = { readonly ok: true; readonly state: MetadataState } | Refused;
 export interface Refused {
@@ -17,11 +17,6 @@ export function refused(code: ErrorCode, message: string): Refused {
 
 export function changed(state: MetadataState, change: Partial<MetadataState>): Reduced {
   return { ok: true, state: { ...state, ...change, mapEpoch: state.mapEpoch + 1 } };
-}
-
-/** Its next owner has all that is in the shard, and its owner changes nothing. */
-export function complete(move: Move): boolean {
-  return move.phase === 'copied' || move.phase === 'released';
 }
 
 /** Closed, under a new epoch. Invariant: a shard's epoch never falls and never repeats for another incarnation. */
@@ -70,10 +65,9 @@ function setsOf(
 }
 
 /**
- * Shards with new owners, closed under new epochs; what was to be moved of them no longer is, but for what its new
- * owner has copied: that is remembered until it opens the shard. A closed shard that keeps its epoch may be opening
- * already, so it keeps its worker too: only what changes here is spread anew. `heirs`: copies with which shards come to
- * their owners; the others come empty.
+ * Shards with new owners, closed under new epochs; whoever planned moves of them plans again. A closed shard that keeps its
+ * epoch may be opening already, so it keeps its worker too: only what changes here is spread anew. `heirs`: copies with
+ * which shards come to their owners; the others come empty.
  */
 export function reassigned(
   state: MetadataState,
@@ -85,18 +79,12 @@ export function reassigned(
     return owner === undefined ? s : closed(s, owner);
   });
   const spread = spreadOverWorkers(moved, state.members);
-  const moves = state.moves
-    .filter((m) => !owners.has(m.shard) || (complete(m) && owners.get(m.shard) === m.to))
-    .map((m): Move => (owners.has(m.shard) ? { ...m, phase: 'released' } : m));
-  const copied = new Map([
-    ...moves.map((m): [number, number | undefined] => [m.shard, m.worker]),
-    ...[...heirs].map(([shard, { worker }]): [number, number] => [shard, worker]),
-  ]);
   const shards = moved.map((s, i): Shard => {
     if (!owners.has(s.shard)) return s;
-    const worker = copied.get(s.shard);
-    // What was copied lies where the new owner put it.
-    return worker === undefined ? (spread[i] ?? s) : { ...s, worker };
+    const heir = heirs.get(s.shard);
+    // A copy lies where its server put it.
+    return heir === undefined ? (spread[i] ?? s) : { ...s, worker: heir.worker };
   });
+  const moves = state.moves.filter((m) => !owners.has(m.shard));
   return changed(state, { shards, moves, ...withSets(state, setsOf(state, owners, heirs)) });
 }

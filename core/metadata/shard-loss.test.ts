@@ -3,7 +3,7 @@ import { CopyLog } from '../../test/support/copy-log.js';
 import { HELD, leasesAt } from '../../test/support/leases-at.js';
 import { hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
 import type { GrantedLeases } from './owner-leases.js';
-import { planReset } from './shard-loss.js';
+import { nextReset, planReset } from './shard-loss.js';
 
 const NOW = 4 * HELD;
 const alive = (...ids: string[]): GrantedLeases => leasesAt(NOW, { [NOW]: ids });
@@ -44,6 +44,20 @@ test('a vacant shard is reset only when the leases of earlier starts are over', 
   const { command, lost } = planReset(log.state, { shard: 0 }, alive(owner), NOW);
   t.deepEqual(lost, []);
   t.like(command, { to: owner, lost: [] });
+});
+
+test('a vacant shard whose policy waits for nobody is served empty once nobody who has its values is there', (t) => {
+  const { log, owner, backup, others } = twoCopies();
+  log.do(joinOf(owner, 50, Number(owner.slice(1))));
+  t.is(log.owner, undefined, 'its copy is to lead');
+  t.is(nextReset(log.state, alive(owner, ...others), NOW), undefined, 'an operator is waited for');
+  log.do({ t: 'policy-set', tenant: 0, level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' });
+  t.is(nextReset(log.state, alive(owner, backup, ...others), NOW), undefined, 'the copy is there');
+  t.is(nextReset(log.state, leasesAt(0, { 0: [owner] }), 0), undefined, 'clients may rely on the last owner');
+  const reset = nextReset(log.state, alive(owner, ...others), NOW)!;
+  t.is(log.try(reset), 'ok');
+  t.like(log.shard(0), { owner: reset.to, incarnation: undefined });
+  t.is(nextReset(log.state, alive(owner, ...others), NOW), undefined);
 });
 
 test('a copy that joins, at a server that answers, may become the shard; no other', (t) => {

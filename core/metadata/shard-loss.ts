@@ -1,11 +1,11 @@
 /**
  * What an operator gives up with a shard that waits for copies which do not come back, and the command that does it
- * (docs/copy-sets.md). Decided by the leader: it alone knows who is dead. Not for: losses that the policy accepts, which
- * the leader sees to by itself (copy-policy.ts).
+ * (docs/copy-sets.md); and what the leader gives up by itself, since the policy accepts it. Decided by the leader: it alone
+ * knows who is dead. Not for: shards that dead owners have (leader-policy.ts).
  */
 import { FarkvError } from '../errors.js';
 import type { ShardReset } from './copy-commands.js';
-import { isMarked, isRenounced, isUnassigned, isWhole, mayCome, mayLead } from './copy-sets.js';
+import { isMarked, isRenounced, isUnassigned, isWhole, mayCome, mayLead, policyOf, waitsOnLoss } from './copy-sets.js';
 import { usable } from './leader-policy.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { placeOn } from './plan.js';
@@ -47,6 +47,20 @@ export function planReset(state: MetadataState, asked: ResetAsked, leases: Grant
   if (to === undefined)
     throw new FarkvError('ERR_BUSY', 'no server can take a shard now: all are silent or being drained');
   return { command: { t: 'shard-reset', ...name, to, lost: ids }, lost };
+}
+
+/** A vacant shard that waits for nobody by its policy, while nobody who has its values is there: it is served empty. */
+export function nextReset(state: MetadataState, leases: GrantedLeases, nowMs: number): ShardReset | undefined {
+  for (const s of state.shards) {
+    const waits = waitsOnLoss(policyOf(state, s.shard));
+    if (s.owner !== undefined || s.epoch === 0 || waits || isUnassigned(state, s)) continue;
+    try {
+      return planReset(state, { shard: s.shard }, leases, nowMs).command;
+    } catch (error) {
+      if (!(error instanceof FarkvError)) throw error;
+    }
+  }
+  return undefined;
 }
 
 /** Why the shard may yet be served with its values; undefined: nobody is left who could, and nobody is relied on. */

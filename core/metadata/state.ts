@@ -97,32 +97,14 @@ export interface Server {
 }
 
 /**
- * How far the copy of a shard is that moves: `last`: all of it was copied once, and the owner is to take no more
- * changes; `copied`: the next owner has all that there is; `released`: nobody may be relied on for it any more, and the
- * next owner is to open it with its copy.
+ * The owner of `shard` is to give it to member `to`: that one gets a copy, and the owner hands over to it when it is in sync
+ * (docs/handover.md).
  */
-export type MovePhase = CopyPhase | 'released';
-/** What the next owner says of its copy. */
-export type CopyPhase = 'last' | 'copied';
-
-/** The owner of `shard` is to give it to member `to`, which copies it first, or has a copy. */
 export interface Move {
   readonly shard: number;
   readonly to: string;
   /** The map epoch at which it was planned: a move that is called off and planned again is another move. */
   readonly planned: number;
-  /**
-   * Undefined: it is being copied. Invariant: it is `copied` only while its owner takes no changes. What is `released`
-   * ends when the shard is opened: until then the name of its copy is known, however many entries its next owner
-   * applies at once.
-   */
-  readonly phase?: MovePhase;
-  /** The data-plane worker in which the next owner has it. With a phase. */
-  readonly worker?: number;
-  /** Names the copy, 64 random bits, hex. With a phase. */
-  readonly copy?: string;
-  /** The shard has copies: `to` gets one, in sync, and the owner hands over to it (docs/handover.md). Never a phase. */
-  readonly handover?: true;
 }
 
 /**

@@ -49,7 +49,7 @@ test('a voter that has been dead for the time loses its vote to a learner, and n
   t.is(replacementLookMs(early.state, early.absences, NOW, REPLACE_MS), NOW + 1);
   t.is(replacement({ ...look, replaceMs: Infinity }), undefined);
   t.is(replacementLookMs(early.state, early.absences, NOW, Infinity), undefined);
-  t.is(nextLookMs(early.state, early.leases, NOW, undefined, early.absences, REPLACE_MS), NOW + 1);
+  t.is(nextLookMs(early.state, early.leases, NOW, early.absences, REPLACE_MS), NOW + 1);
 });
 
 test('a vote moves only while most voters live and have the log', (t) => {

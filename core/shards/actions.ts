@@ -21,8 +21,6 @@ export type Asked =
   | { readonly do: 'snapshot'; readonly shard: number }
   /** Leases are granted, changes are taken. Also goes on with what was paused. */
   | { readonly do: 'serve'; readonly shard: number }
-  /** No more changes are taken, for the sake of this copy; reads go on. Without a copy: changes are taken again. */
-  | { readonly do: 'seal'; readonly shard: number; readonly copy: string | undefined }
   /** Nothing is answered or granted. Done when every granted lease is over; the contents stay. */
   | { readonly do: 'pause'; readonly shard: number }
   /** The same, and the memory goes, and what is on the disk. */
@@ -39,8 +37,6 @@ export type Asked =
     }
   /** The copy is none any more, here and on the disk; its table is to be the base of the next one, of this id. */
   | { readonly do: 'keep base'; readonly shard: number; readonly copy: string }
-  /** Done when the owner is sealed for this copy and both have the same. */
-  | { readonly do: 'finish'; readonly shard: number }
   /** The copied table follows its owner from now on. Done when the owner has answered. */
   | { readonly do: 'follow'; readonly shard: number }
   /** The shard that it is a copy of is owned like this now. */
@@ -130,8 +126,6 @@ export type Told =
   | { readonly do: 'mark' }
   /** What each owner's table may register from now on, at most: those that are open, and those that are being opened. */
   | { readonly do: 'limit'; readonly memoryBytes: number }
-  /** Of all that is granted from now on, in milliseconds. */
-  | { readonly do: 'leases'; readonly ms: number }
   /** This server must not go on. */
   | {
       readonly do: 'fail';
@@ -149,31 +143,6 @@ export type Action = Told | (Asked & { readonly of: number });
 export type Note = { readonly shard: number } & (
   | { readonly of: 'served'; readonly epoch: number }
   | { readonly of: 'taken'; readonly epoch: number }
-  /** It was copied to here, and the copy is not here any more. */
-  | { readonly of: 'empty' }
-  | { readonly of: 'leaving' }
-  /** The move is called off: its last part was not copied within `ms`. */
-  | { readonly of: 'late'; readonly to: string; readonly epoch: number; readonly ms: number }
-  /** The move is no more, and the shard is served again with all that is in it. */
-  | { readonly of: 'resumed'; readonly to: string }
-  /** It moves to here: a copy begins. */
-  | { readonly of: 'comes' }
-  | { readonly of: 'copying'; readonly from: string }
-  /**
-   * `again`: it is tried again in so many milliseconds, with `most` attempts in all; undefined: its move is called off.
-   */
-  | {
-      readonly of: 'not copied';
-      readonly source: Shard;
-      readonly attempts: number;
-      readonly most: number;
-      readonly again: number | undefined;
-      readonly full: boolean;
-      readonly error: unknown;
-    }
-  | { readonly of: 'copied' }
-  /** It is open with all values of its owner; the metadata may still call the move off. */
-  | { readonly of: 'came'; readonly epoch: number }
   | { readonly of: 'not closed'; readonly error: unknown }
   /** Here, of another server's shard. */
   | { readonly of: 'copy begins'; readonly from: string; readonly base: boolean }

@@ -19,7 +19,7 @@ import type { Asked, Failure } from './actions.js';
 import { isMissed, isSound, KEPT_MS } from './base.js';
 import { HELD_BACK_MAX_MS } from './brake.js';
 import { isDurable, memberOwning, type Common } from './common.js';
-import { ATTEMPTS, callOff, clear, failedOnce, gone, notCopied, pauseMs, removal } from './copy-end.js';
+import { callOff, clear, failedOnce, gone, isOver, notCopied, pauseMs, removal } from './copy-end.js';
 import { entryOf, isHeir, isOwners, mayFollow, sourceOf } from './copy-entry.js';
 import { become, type Backup, type BackupState, type Orphan } from './life.js';
 import { ownerNow, promote, takeTurn } from './promotion.js';
@@ -308,7 +308,10 @@ function wantsOut(c: Common, { shard, damaged, full }: Backup, entry: Copy): boo
 /** It goes on until the metadata has it no more. */
 function remove(c: Common, life: Backup, state: At<'following'>, entry: Copy): void {
   state.removing = true;
-  c.ask(life, { do: 'propose', command: removal(c, life, entry, life.damaged ? { damaged: true } : {}) });
+  c.ask(life, {
+    do: 'propose',
+    command: removal(c, life, entry, life.damaged ? { damaged: true } : isOver(life) ? { failed: true } : {}),
+  });
 }
 
 function ownerKey({ worker }: Shard, { id, incarnation }: Member): string {
@@ -412,7 +415,7 @@ function cleared(c: Common, life: Backup, state: At<'clearing'>, did: Asked['do'
     c.end(life);
     return;
   }
-  if (life.attempts >= ATTEMPTS) {
+  if (isOver(life)) {
     callOff(c, life);
     return;
   }

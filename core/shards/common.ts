@@ -1,10 +1,8 @@
 /** What the lives of a server's shards have in common: the metadata, and the way out. */
 import { policyOf } from '../metadata/copy-sets.js';
-import { complete } from '../metadata/reduced.js';
-import type { CopySet, Member, MetadataState, Move, Shard } from '../metadata/state.js';
+import type { CopySet, Member, MetadataState, Shard } from '../metadata/state.js';
 import type { Asked, Told } from './actions.js';
-import type { Backup, Coming, Held, Life } from './life.js';
-import type { ShortLeases } from './short-leases.js';
+import type { Backup, Held, Life } from './life.js';
 
 export interface Common {
   readonly memberId: string;
@@ -14,7 +12,6 @@ export interface Common {
   readonly metadata: MetadataState;
   /** Those of the last run, and this run has its lease from the leader. */
   readonly leasesOver: boolean;
-  readonly leases: ShortLeases<Life>;
   /** This server ends: its shards are given to others. */
   readonly leaving: boolean;
   /** Of what is opened now, in bytes. */
@@ -26,8 +23,6 @@ export interface Common {
   act(action: Told): void;
   /** The data plane has nothing of it any more. */
   end(life: Life): void;
-  /** The shard that came is this server's. */
-  given(life: Coming): void;
   /** The shard is this server's, with this copy. */
   heir(life: Backup): void;
   /** The shard came with a copy, and the table is none: it goes. */
@@ -64,47 +59,8 @@ export function isDurable({ metadata }: Pick<Common, 'metadata'>, shard: number)
   return policyOf(metadata, shard).level === 'durable';
 }
 
-export function moveOf({ moves }: MetadataState, shard: number): Move | undefined {
-  return moves.find((m) => m.shard === shard);
-}
-
-/** The move, while it is one to this copy. */
-export function moveFor(c: Common, { shard }: Life, copy: string): Move | undefined {
-  const move = moveOf(c.metadata, shard);
-  return move?.copy === copy ? move : undefined;
-}
-
-/**
- * The shard is this server's to open with this copy: its last owner has given it up. The metadata names the copy until
- * then, so a server may apply all of a move at once.
- */
-export function isGiven(c: Common, life: Life): boolean {
-  const move = moveFor(c, life, life.incarnation);
-  return move?.to === c.memberId && move.phase === 'released';
-}
-
 /** The shard is this server's, and in this epoch. Another start of the server would have it in a later one. */
 export function isOwn(c: Common, life: Held): boolean {
   const s = c.metadata.shards[life.shard];
-  return (s?.owner === c.memberId && s.epoch === life.epoch) || isGiven(c, life); // mutation: shards/epoch-over
-}
-
-/**
- * The shard at its owner, as long as it moves here from there, for this copy. A move that is called off and planned
- * again is another one; when a server starts again, the moves to it end.
- */
-export function sourceOf(c: Common, life: Coming): Shard | undefined {
-  const s = c.metadata.shards[life.shard];
-  const move = moveOf(c.metadata, life.shard);
-  const same =
-    move?.to === c.memberId &&
-    move.planned === life.planned &&
-    (move.copy === life.incarnation || (move.copy === undefined && !life.last));
-  return same && s?.owner !== undefined && s.epoch + 1 === life.epoch ? s : undefined;
-}
-
-/** What the metadata has of this copy: `last`, or that it is complete. */
-export function phaseOf(c: Common, life: Coming): 'last' | 'complete' | undefined {
-  const move = moveFor(c, life, life.incarnation);
-  return move?.phase === undefined ? undefined : complete(move) ? 'complete' : 'last';
+  return s?.owner === c.memberId && s.epoch === life.epoch; // mutation: shards/epoch-over
 }

@@ -14,7 +14,7 @@ import { become, type Backup, type BackupState } from './life.js';
 /** After the first attempt; twice as long after each more. */
 const PAUSE_MS = 1000;
 /** After so many attempts it is called off. */
-export const ATTEMPTS = 4;
+const ATTEMPTS = 4;
 
 type Clearing = Extract<BackupState, { is: 'clearing' }>;
 
@@ -22,9 +22,9 @@ export function pauseMs({ attempts }: Backup): number {
   return PAUSE_MS * 2 ** (attempts - 1);
 }
 
-/** Undefined: it is called off. */
-function againMs(life: Backup): number | undefined {
-  return life.attempts < ATTEMPTS ? pauseMs(life) : undefined;
+/** It is called off: it would keep places that others need. What does not fit will not fit a second later either. */
+export function isOver({ attempts, full }: Backup): boolean {
+  return attempts >= ATTEMPTS || full;
 }
 
 export function failedOnce(c: Common, life: Backup, { full, error }: Failure): void {
@@ -35,7 +35,15 @@ export function failedOnce(c: Common, life: Backup, { full, error }: Failure): v
   if (source !== undefined)
     c.act({
       do: 'note',
-      note: { of: 'copy failed', shard, source, attempts: life.attempts, again: againMs(life), full, error },
+      note: {
+        of: 'copy failed',
+        shard,
+        source,
+        attempts: life.attempts,
+        again: isOver(life) ? undefined : pauseMs(life),
+        full,
+        error,
+      },
     });
 }
 

@@ -1,21 +1,15 @@
 /**
- * The life of a shard that is this server's: from its opening to the end of its move to another server. Each function
+ * The life of a shard that is this server's: from its opening until another server owns it. Each function
  * looks at where the life is and what the metadata says, and asks for the next step; index.ts has the rules.
  */
 import { inSync, policyOf, waitsOnLoss } from '../metadata/copy-sets.js';
 import { keepersOf } from '../metadata/placement.js';
-import { complete } from '../metadata/reduced.js';
 import type { Asked, Failure } from './actions.js';
-import { isDurable, isOwn, moveFor, moveOf, ownSet, type Common } from './common.js';
+import { isDurable, isOwn, ownSet, type Common } from './common.js';
 import { advanceCopies, countOwn, isOwnNew } from './companions.js';
 import { beginHandover, copyAfter, handing, handingDone, heirOf } from './handover.js';
 import { become, isBeforeServing, type Held, type HeldState } from './life.js';
 
-/**
- * The last part of a copy is what changed meanwhile: a second of changes at most. Clients ask again for so long, and
- * longer.
- */
-const SEALED_MS = 3000;
 /** So long a new shard waits for another server to have a copy of it. Then its owner serves it alone. */
 const FIRST_COPY_MS = 5000;
 
@@ -37,27 +31,10 @@ export function advanceHeld(c: Common, life: Held): void {
       announced(c, life, state);
       return;
     case 'serving': {
-      const move = moveOf(c.metadata, life.shard);
-      if (move?.copy === undefined) {
-        const heir = heirOf(c, life);
-        if (heir !== undefined) beginHandover(c, life, heir);
-        return;
-      }
-      become(life, { is: 'draining', copy: move.copy });
-      c.act({ do: 'note', note: { of: 'leaving', shard: life.shard } });
-      c.leases.begin(life);
-      advanceHeld(c, life);
+      const heir = heirOf(c, life);
+      if (heir !== undefined) beginHandover(c, life, heir);
       return;
     }
-    case 'draining':
-      draining(c, life, state);
-      return;
-    case 'sealed':
-      sealed(c, life, state);
-      return;
-    case 'paused':
-      paused(c, life, state);
-      return;
     case 'handing':
       handing(c, life, state);
   }
@@ -103,12 +80,6 @@ export function heldDone(c: Common, life: Held, did: Asked['do'], failed: Failur
         c.act({ do: 'note', note: { of: 'served', shard: life.shard, epoch: life.epoch } });
       }
       break;
-    case 'sealed':
-      sealedDone(c, life, state, did);
-      break;
-    case 'paused':
-      pausedDone(c, life, state, did);
-      break;
     case 'handing':
       handingDone(c, life, state, did);
       break;
@@ -153,89 +124,6 @@ function isAlone(c: Common, life: Held, state: At<'announced'>): boolean {
     c.ask(life, { do: 'wait', ms: FIRST_COPY_MS });
   }
   return true;
-}
-
-function draining(c: Common, life: Held, state: At<'draining'>): void {
-  const move = moveFor(c, life, state.copy);
-  if (move === undefined) {
-    goOn(c, life);
-  } else if (c.leases.short) {
-    become(life, { is: 'sealed', copy: state.copy, to: move.to, at: 'sealing', telling: false });
-    c.ask(life, { do: 'seal', shard: life.shard, copy: state.copy });
-  }
-}
-
-function sealed(c: Common, life: Held, state: At<'sealed'>): void {
-  const { shard, epoch } = life;
-  if (state.at === 'sealing' || state.at === 'unsealing') return;
-  const move = moveFor(c, life, state.copy);
-  // mutation: shards/unsealed-while-copied
-  if (move === undefined) {
-    state.at = 'unsealing';
-    c.ask(life, { do: 'seal', shard, copy: undefined });
-    // mutation: shards/paused-before-complete
-  } else if (complete(move)) {
-    become(life, { is: 'paused', copy: state.copy, to: state.to, at: 'pausing', telling: false });
-    c.ask(life, { do: 'pause', shard });
-  } else if (state.at === 'late' && !state.telling) {
-    state.telling = true;
-    c.ask(life, { do: 'propose', command: { t: 'shard-move', shard, epoch, to: c.memberId, planned: move.planned } });
-  }
-}
-
-function sealedDone(c: Common, life: Held, state: At<'sealed'>, did: Asked['do']): void {
-  if (did === 'propose') state.telling = false;
-  else if (did === 'seal' && state.at === 'sealing') {
-    state.at = 'sealed';
-    c.ask(life, { do: 'wait', ms: SEALED_MS });
-  } else if (did === 'seal') goOn(c, life);
-  else if (did === 'wait' && state.at === 'sealed') {
-    const move = moveFor(c, life, state.copy);
-    if (move === undefined || complete(move)) return;
-    state.at = 'late';
-    c.act({ do: 'note', note: { of: 'late', shard: life.shard, to: state.to, epoch: life.epoch, ms: SEALED_MS } });
-  }
-}
-
-function paused(c: Common, life: Held, state: At<'paused'>): void {
-  const { shard, epoch } = life;
-  if (state.at !== 'paused') return;
-  const move = moveFor(c, life, state.copy);
-  if (move === undefined) {
-    // The copy is lost. Nobody else has what is in here.
-    state.at = 'resuming';
-    c.act({ do: 'note', note: { of: 'resumed', shard, to: state.to } });
-    c.ask(life, { do: 'serve', shard });
-  } else if (move.phase !== 'released' && !state.telling) {
-    state.telling = true;
-    c.ask(life, {
-      do: 'propose',
-      command: {
-        t: 'shard-released',
-        shard,
-        owner: c.memberId,
-        memberIncarnation: c.memberIncarnation,
-        epoch,
-        copy: state.copy,
-      },
-    });
-  }
-}
-
-function pausedDone(c: Common, life: Held, state: At<'paused'>, did: Asked['do']): void {
-  if (did === 'propose') state.telling = false;
-  else if (did === 'pause') state.at = 'paused';
-  else if (did === 'serve') {
-    state.at = 'unsealing';
-    c.ask(life, { do: 'seal', shard: life.shard, copy: undefined });
-  } else if (did === 'seal') goOn(c, life);
-}
-
-/** The move is no more: the shard is served as before. */
-function goOn(c: Common, life: Held): void {
-  become(life, { is: 'serving' });
-  c.leases.done(life);
-  advanceHeld(c, life);
 }
 
 /** What was handed over, or taken by a copy that believed this owner gone, is a copy from now on. */

@@ -28,28 +28,16 @@
  *   - A result is given back in a later turn.
  *
  * A shard that is this server's (held.ts)
- *     opening ---> announced ---> serving ---> draining ---> sealed ---> paused ---> closing
+ *     opening ---> announced ---> serving ---> handing ---> closing, or a copy
  *     open(epoch, a random incarnation); nothing is answered
  *              the metadata has its regions, then the last run's leases are over; serve
- *                            a move of the shard has a copy that is nearly complete (`last`)
- *                                         leases are made short; all goes on as usual
- *                                                      seal: no changes are taken, reads go on; not longer than
- *                                                      SEALED_MS, then the move is called off
- *                                                                 `copied`: the copy is complete. pause: nothing is
- *                                                                 answered; then `released` is proposed
- *                                                                             another server owns it
- *   From draining, sealed and paused back to serving, with all that is in it, when the move is no more: it was called
- *   off, or the copy is lost. From everywhere to closing when the shard is not this server's in this epoch any more.
- *
- * A shard that moves to this server (coming.ts)
- *     opening ---> copying ---> last ---> copied ---> given
- *     open(the next epoch), an empty table
- *              copy, until little is left; `last` is proposed
- *                           finish: the owner is sealed, both have the same
- *                                     `copied` is proposed; waits for the owner to give the shard up
- *                                                `released` is applied: it is this server's, and goes on as announced
- *   If something fails before copied: clearing (stop, close), resting, opening again; after some attempts clearing,
- *   calling off.
+ *                            this server is drained or ends, or the shard is moved, and a copy that stays, or that of the
+ *                            server that it moves to, is in sync
+ *                                          hand over: clients wait until nobody relies on it here and the copy has all;
+ *                                          `shard-handover` is proposed
+ *                                                       another server owns it
+ *   From handing back to serving, with all that is in it, when nothing came of the handover. From everywhere to closing
+ *   when the shard is not this server's in this epoch any more, but from serving and handing to a copy (step down).
  *
  * A copy, here, of a shard that is another server's (backup.ts)
  *     opening ---> copying ---> joining ---> following ---> leading ---> announced, as above
@@ -66,29 +54,18 @@
  *
  * Copies elsewhere of a shard that is this server's (companions.ts), each by its id
  *     joined ---> require ---> proposed ---> in sync ---> late ---> removed
- *   A drained owner, and one whose server ends, hands its shard over to a copy in sync (handover.ts, docs/handover.md): hand
- *   over, shard-handover, step down; then it is a copy.
+ *   An owner that gives its shard away hands it over to one of them that is in sync (handover.ts, docs/handover.md).
  *   Every config that was applied is told to the data plane (configure), the first before the shard is served.
  *
  * Invariants, by name
- *   S-epoch: A shard is opened under an epoch that the metadata gave to this start of the server, or copied under
- *     the epoch behind its owner's. So versions never repeat.
+ *   S-epoch: A shard is opened under an epoch that the metadata gave to this start of the server, or as a copy under its
+ *     owner's. So versions never repeat.
  *   S-regions: A shard is served only when the metadata has the regions of this very opening: readers find these and
  *     no others.
  *   S-leases: A shard is served only when the leases of the last run are over: nobody reads an older value after a
  *     newer one.
  *   S-closed: When the metadata has taken a shard, its `close` or `step down` is asked for in the same turn,
  *     whatever else is under way.
- *   S-sealed: A shard is sealed only for the copy that the metadata names, and takes changes again only when that
- *     move is no more. So a complete copy has every change that was ever acknowledged.
- *   S-paused: A shard is paused only when its copy is complete, and `released` is proposed only when the pause is
- *     done: then nobody relies on it here.
- *   S-released: A paused shard is served again only when its copy is lost. `released` names the copy, so one that
- *     comes late is for no other.
- *   S-copied: `copied` is proposed only after `finish`, under the name of this copy. No other copy has that name
- *     once it was proposed.
- *   S-given: A copy is used only when the metadata says that it is complete and the shard is given up for it by
- *     name. Any other end throws it away.
  *   S-idle: A copied table is closed only when nothing of the copy is under way.
  *   S-result: A result counts only in the state that asked for it.
  *   S-following: A copy follows its owner only when the metadata has it by its name, and is thrown away only when
@@ -109,8 +86,7 @@
  *     served: when another server has one, or none came for a time. So what is lost before that was never there.
  *
  * Files: shards (all of them), held, handover, heirs, companions, brake, backup, promotion, copy-end, copy-entry, base,
- * missing-copies, recovered, coming, common (what the metadata says of one), life (the states), actions, short-leases,
- * changed-shards, report.
+ * missing-copies, recovered, common (what the metadata says of one), life (the states), actions, changed-shards, report.
  */
 export type { Action, Asked, CopiesNow, CopyNoticed, Failure, HeldBack, Left, Note, Result, Told } from './actions.js';
 export type { Found } from './recovered.js';

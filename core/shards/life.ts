@@ -10,7 +10,7 @@ interface Opening {
   readonly shard: number;
   /** Under which it is opened. */
   readonly epoch: number;
-  /** Of its contents: 64 random bits, hex. For a shard that comes it is also the name of the copy. */
+  /** Of its contents: 64 random bits, hex. */
   readonly incarnation: string;
   /** Of the data plane, which has it for as long as it is open. */
   readonly worker: number;
@@ -35,30 +35,6 @@ export type HeldState =
    */
   | { readonly is: 'announced'; busy: boolean; waited: 'not yet' | 'waiting' | 'enough'; kept: boolean }
   | { readonly is: 'serving' }
-  /** Served, and about to be sealed for this copy: waits until leases are short. */
-  | { readonly is: 'draining'; readonly copy: string }
-  /**
-   * Read, and not changed, for the sake of this copy: waits until the metadata says that it has all. `telling`: the
-   * move is being called off from here.
-   */
-  | {
-      readonly is: 'sealed';
-      readonly copy: string;
-      readonly to: string;
-      at: 'sealing' | 'sealed' | 'late' | 'unsealing';
-      telling: boolean;
-    }
-  /**
-   * Served by nobody, for the sake of this copy: waits for its leases, says that it is given up, waits for the next
-   * owner to open it.
-   */
-  | {
-      readonly is: 'paused';
-      readonly copy: string;
-      readonly to: string;
-      at: 'pausing' | 'paused' | 'resuming' | 'unsealing';
-      telling: boolean;
-    }
   /**
    * It is given to this copy (handover.ts). `handing`: the data plane is at it; `asked`: the metadata is to have it, in
    * this config; `keeping`: or a later config; `resuming`, `resting`: nothing came of it.
@@ -191,7 +167,7 @@ export interface Orphan {
 
 export type BackupState =
   | { readonly is: 'opening' }
-  /** As of a shard that moves; `telling`: the metadata is to have it by its name. */
+  /** `waiting`: for its owner to have opened the shard; `telling`: the metadata is to have it by its name. */
   | { readonly is: 'copying'; at: 'waiting' | 'copying' | 'telling'; busy: boolean }
   /** It becomes a backup of its owner. */
   | { readonly is: 'joining' }
@@ -228,39 +204,7 @@ export type BackupState =
   /** It could not be made so often that the metadata is to have it no more. */
   | { readonly is: 'calling off' };
 
-/** A shard that is another server's and moves to this one. */
-export interface Coming extends Opening {
-  readonly kind: 'coming';
-  /** Of the move. */
-  readonly planned: number;
-  attempts: number;
-  /** `last` was applied for this copy. */
-  last: boolean;
-  /** There was no memory for it. */
-  full: boolean;
-  state: ComingState;
-}
-
-export type ComingState =
-  | { readonly is: 'opening' }
-  /** `waiting`: for the owner to have opened it; `telling`: all was copied once, and the metadata is to have that. */
-  | { readonly is: 'copying'; at: 'waiting' | 'copying' | 'telling'; busy: boolean }
-  /** The owner is to take no more changes; the last part is copied. */
-  | { readonly is: 'last' }
-  /** It has all. `telling`: the metadata is to have that; `waiting`: for the owner to give it up. Given, it is held. */
-  | { readonly is: 'copied'; at: 'telling' | 'stopping' | 'waiting'; busy: boolean }
-  /** The copy ends, then its table is closed. */
-  | {
-      readonly is: 'clearing';
-      readonly then: 'end' | 'again' | 'call off';
-      readonly open: boolean;
-      at: 'stopping' | 'closing';
-    }
-  | { readonly is: 'resting' }
-  /** The owner is to keep it. */
-  | { readonly is: 'calling off'; busy: boolean };
-
-export type Life = Held | Coming | Backup;
+export type Life = Held | Backup;
 
 export function become<L extends Life>(life: L, state: L['state']): void {
   life.state = state;
@@ -271,8 +215,6 @@ export function serves(life: Life): boolean {
   return (
     life.kind === 'held' &&
     (life.state.is === 'serving' ||
-      life.state.is === 'draining' ||
-      life.state.is === 'sealed' ||
       (life.state.is === 'handing' && (life.state.at === 'handing' || life.state.at === 'resting')))
   );
 }

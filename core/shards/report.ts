@@ -51,7 +51,7 @@ function stays(c: Common, { kind, shard, state }: Life, gone: ReadonlySet<string
   const s = c.metadata.shards[shard];
   const isMine = ({ member, start }: Copy): boolean => member === c.memberId && start === c.memberIncarnation;
   if (kind === 'held') return state.is !== 'closing' && heirsTo(c, shard).some((id) => !gone.has(id));
-  if (kind !== 'backup' || s === undefined || isDurable(c, shard)) return false;
+  if (s === undefined || isDurable(c, shard)) return false;
   const policy = policyOf(c.metadata, shard);
   return copies.some((copy) => isMine(copy) && isWhole(copy) && mayGo(s, copies, copy, policy, false));
 }

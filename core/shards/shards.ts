@@ -4,31 +4,20 @@
  */
 import { tableMemory, workersOf } from '../metadata/placement.js';
 import { EMPTY } from '../metadata/reduce.js';
-import type { MetadataState, Move, Shard } from '../metadata/state.js';
+import type { MetadataState, Shard } from '../metadata/state.js';
 import type { Action, Asked, CopyNoticed, HeldBack, Left, Result, Told } from './actions.js';
 import { advanceBackup, backupDone, endBackup, isNone, openBackup, orphaned } from './backup.js';
 import { ChangedShards } from './changed-shards.js';
-import { advanceComing, comingDone, endComing, open } from './coming.js';
-import { isDurable, isNamed, moveOf, type Common } from './common.js';
+import { isDurable, isNamed, type Common } from './common.js';
 import { copiesDone, copiesNow, copyNoticed } from './companions.js';
 import { throwAway } from './copy-end.js';
 import { ownEntry } from './copy-entry.js';
 import { advanceHeld, endHeld, heldDone } from './held.js';
 import { Heirs, type Looked } from './heirs.js';
-import {
-  newBackup,
-  noCompanions,
-  serves,
-  type Backup,
-  type Coming,
-  type Held,
-  type Life,
-  type Orphan,
-} from './life.js';
+import { newBackup, noCompanions, serves, type Backup, type Held, type Life, type Orphan } from './life.js';
 import { MissingCopies } from './missing-copies.js';
 import { keepsUnread, takeUp, type Found } from './recovered.js';
 import { fullCopiesOf, heirsOf, heldBackOf, isSettled, leftOf, stayingOf } from './report.js';
-import { ShortLeases } from './short-leases.js';
 
 export interface ShardsOptions {
   readonly memberId: string;
@@ -36,9 +25,6 @@ export interface ShardsOptions {
   readonly memberIncarnation: string;
   /** The least that a shard needs. */
   readonly shardMemoryMin: number;
-  /** Of what is granted to clients, and how much longer the last of them may be relied on. */
-  readonly leaseMs: number;
-  readonly leaseOverMs: number;
   /** 64 random bits, hex. */
   readonly random64: () => string;
   /** What was on its disk. Missing: nothing. */
@@ -46,33 +32,19 @@ export interface ShardsOptions {
 }
 
 /**
- * What a result is for: a life and its state, or a part of one; the round of short leases; a shard that is not tried, or
- * kept, for a while; one of which the metadata has what is not here; or a server that may take shards over when this one
- * ends.
+ * What a result is for: a life and its state, or a part of one; a shard of which the metadata has what is not here; or a
+ * server that may take shards over when this one ends.
  */
 type Waiting =
   | { readonly life: Life; readonly state: Life['state']; readonly did: Asked['do'] }
   | { readonly life: Held; readonly part: object; readonly did: Asked['do'] }
-  | { readonly round: object }
-  | { readonly resting: number }
-  | { readonly staying: number }
   | { readonly missing: number }
   | { readonly heir: Looked };
-
-/**
- * A shard that did not fit is not tried again for so long, though somebody plans it anew, such as the leader for a
- * server that is drained.
- */
-const NO_ROOM_MS = 10_000;
 
 export class Shards implements Common {
   readonly #options: ShardsOptions;
   readonly #lives = new Map<number, Life>();
   readonly #waiting = new Map<number, Waiting>();
-  /** Shards that there was no memory for a moment ago. */
-  readonly #noRoom = new Set<number>();
-  /** Shards whose moves to here are being called off, because their copies are lost. */
-  readonly #staying = new Set<number>();
   /** Shards whose copies were called off here for want of memory. */
   readonly #tooFull = new Set<number>();
   readonly #missing = new MissingCopies(this, (command) =>
@@ -82,7 +54,6 @@ export class Shards implements Common {
   readonly #changed = new ChangedShards();
   readonly #found: Found[];
   #unread: Found[];
-  readonly leases: ShortLeases<Life>;
   #actions: Action[] = [];
   #ticket = 0;
   #metadata: MetadataState = EMPTY;
@@ -99,11 +70,6 @@ export class Shards implements Common {
     const found = options.found ?? [];
     this.#found = found.filter(({ whole }) => whole);
     this.#unread = found.filter(({ whole }) => !whole);
-    this.leases = new ShortLeases<Life>({
-      leaseMs: options.leaseMs,
-      act: (action) => this.act(action),
-      wait: (round) => this.#ask({ do: 'wait', ms: options.leaseOverMs }, { round }),
-    });
   }
 
   // ---------------------------------------------------------------- in
@@ -142,13 +108,7 @@ export class Shards implements Common {
     const waiting = this.#waiting.get(of);
     this.#waiting.delete(of);
     if (waiting === undefined || this.#ended) return;
-    if ('round' in waiting) {
-      for (const life of this.leases.over(waiting.round)) this.#advance(life);
-    } else if ('resting' in waiting) {
-      this.#noRoom.delete(waiting.resting);
-    } else if ('staying' in waiting) {
-      this.#staying.delete(waiting.staying);
-    } else if ('missing' in waiting) {
+    if ('missing' in waiting) {
       this.#missing.done(waiting.missing);
       this.#changed.again(waiting.missing);
     } else if ('heir' in waiting) {
@@ -162,8 +122,7 @@ export class Shards implements Common {
       // Of an earlier state it says nothing about this one.
       if (this.#lives.get(life.shard) !== life || life.state !== state) return;
       if (life.kind === 'held') heldDone(this, life, did, failed);
-      else if (life.kind === 'backup') backupDone(this, life, did, failed);
-      else comingDone(this, life, did, failed);
+      else backupDone(this, life, did, failed);
     }
     this.#look();
   }
@@ -179,8 +138,7 @@ export class Shards implements Common {
   endAll(): void {
     for (const one of this.#lives.values()) {
       if (one.kind === 'held') endHeld(this, one);
-      else if (one.kind === 'backup') endBackup(this, one);
-      else endComing(this, one);
+      else endBackup(this, one);
     }
     this.#ended = true;
   }
@@ -281,22 +239,6 @@ export class Shards implements Common {
     this.#marked = true;
   }
 
-  given(life: Coming): void {
-    const { shard, epoch, incarnation, worker } = life;
-    const held: Held = {
-      kind: 'held',
-      shard,
-      epoch,
-      incarnation,
-      worker,
-      copies: noCompanions(),
-      state: { is: 'announced', busy: false, waited: 'not yet', kept: false },
-    };
-    this.#lives.set(shard, held);
-    this.act({ do: 'note', note: { of: 'came', shard, epoch } });
-    advanceHeld(this, held);
-  }
-
   heir({ shard, worker }: Backup): void {
     const s = this.#metadata.shards[shard];
     const set = this.#metadata.copySets?.[shard];
@@ -338,11 +280,7 @@ export class Shards implements Common {
   end(life: Life): void {
     this.#lives.delete(life.shard);
     this.#changed.again(life.shard);
-    this.leases.gone(life);
     if (life.kind === 'backup' && life.state.is === 'calling off' && life.full) this.#tooFull.add(life.shard);
-    if (life.kind !== 'coming' || !life.full) return;
-    this.#noRoom.add(life.shard);
-    this.#ask({ do: 'wait', ms: NO_ROOM_MS }, { resting: life.shard });
   }
 
   #ask(action: Asked, waiting: Waiting): void {
@@ -354,8 +292,7 @@ export class Shards implements Common {
   #advance(life: Life): void {
     if (this.#lives.get(life.shard) !== life) return;
     if (life.kind === 'held') advanceHeld(this, life);
-    else if (life.kind === 'backup') advanceBackup(this, life);
-    else advanceComing(this, life);
+    else advanceBackup(this, life);
   }
 
   /** What the metadata takes away first: a lease that is granted now relies on that being asked for. */
@@ -377,7 +314,6 @@ export class Shards implements Common {
     this.#limit();
     for (const one of this.#found.splice(0)) takeUp(this, one, (life) => this.#lives.set(life.shard, life));
     this.#unread = this.#unread.filter((one) => keepsUnread(this, one));
-    for (const move of this.#metadata.moves) this.#comes(move);
     const fresh = changed.filter((s) => s.owner === this.memberId && !this.#lives.has(s.shard));
     if (fresh.length > 0) this.#openAll(fresh);
     for (const s of changed) this.#copies(s);
@@ -395,7 +331,6 @@ export class Shards implements Common {
   #openAll(shards: readonly Shard[]): void {
     for (const { shard, epoch, worker } of shards) {
       if (this.#missing.isLost(shard)) continue; // mutation: shards/opened-empty
-      if (moveOf(this.#metadata, shard)?.phase === 'released') this.act({ do: 'note', note: { of: 'empty', shard } });
       const life: Held = {
         kind: 'held',
         shard,
@@ -431,47 +366,5 @@ export class Shards implements Common {
     life.full = this.#tooFull.delete(shard);
     this.#lives.set(shard, life);
     openBackup(this, life);
-  }
-
-  /** Begins to copy what moves to here; gives back what was copied to here and is lost. */
-  #comes({ shard, to, planned, phase, handover }: Move): void {
-    const s = this.#metadata.shards[shard];
-    const me = this.#metadata.members.get(this.memberId);
-    if (
-      to !== this.memberId ||
-      handover === true ||
-      me === undefined ||
-      s?.owner === undefined ||
-      s.owner === this.memberId ||
-      this.#lives.has(shard)
-    )
-      return;
-    if (phase !== undefined) this.#stay(s, s.owner);
-    if (phase !== undefined || s.incarnation === undefined || this.#noRoom.has(shard)) return;
-    const life: Coming = {
-      kind: 'coming',
-      shard,
-      epoch: s.epoch + 1,
-      planned,
-      worker: this.#lives.size % workersOf(me),
-      incarnation: this.random64(),
-      attempts: 0,
-      last: false,
-      full: false,
-      state: { is: 'opening' },
-    };
-    this.#lives.set(shard, life);
-    this.act({ do: 'note', note: { of: 'comes', shard } });
-    open(this, life);
-  }
-
-  /** What was copied is not here any more: its owner, which has it all, is to keep it. */
-  #stay({ shard, epoch }: Shard, owner: string): void {
-    if (this.#staying.has(shard)) return;
-    this.#staying.add(shard);
-    this.#ask(
-      { do: 'propose', command: { t: 'shard-move', shard, epoch, to: owner, lost: this.memberIncarnation } },
-      { staying: shard },
-    );
   }
 }

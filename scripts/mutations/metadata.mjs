@@ -2,22 +2,11 @@
 import { always, drop, instead, never, without } from './checks/operators.mjs';
 import { rows } from './checks/rows.mjs';
 
-const moves = (title) => ({ test: 'core/metadata/moves.test.ts', title });
 const format = (title) => ({ test: 'core/metadata/format.test.ts', title });
 const duties = (title) => ({ test: 'server/metadata/leader-duties.test.ts', title });
 const leases = (title) => ({ test: 'test/metadata/leases.test.ts', title });
 
 export const mutations = rows('metadata', {
-  'another-copy': [
-    without('m.copy'),
-    moves('a shard is given for the copy that there is, and to nobody who opens it with another'),
-  ],
-  'released-comes-back': [
-    without('givenTo'),
-    moves(
-      'an owner that starts again after it gave a shard up for a copy has not lost what is in it, and nobody changes workers for it',
-    ),
-  ],
   'later-entry': [
     without('format > known'),
     format('a server stops at an entry of a later format, whether it knows the command or not'),

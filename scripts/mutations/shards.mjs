@@ -11,7 +11,6 @@ const replicated = (simulation, from = 1) => ({ simulation, from, application: '
 const simulated = (simulation, from = 1) => ({ simulation, from, application: 'owners', seeds: 40, steps: 20_000 });
 const WRONG_CALL = /: shards: /;
 const TWO_OWNERS = /: owner leases: .* clients may rely on/;
-const LOST = /: moved shards: /;
 const rules = (title) => ({ test: 'core/shards/shards.test.ts', title });
 
 export const mutations = rows('shards', {
@@ -54,24 +53,6 @@ export const mutations = rows('shards', {
   ],
   'served-unannounced': [without('incarnation'), simulated(WRONG_CALL)],
   'served-under-old-leases': [without('c.leasesOver'), simulated(TWO_OWNERS)],
-  'unsealed-while-copied': [always(), simulated(LOST)],
-  'paused-before-complete': [
-    instead('complete(move)', 'move.phase !== undefined'),
-    rules(
-      'a shard that moves is sealed for its copy when leases are short, paused when the copy is complete, and given up when the pause is done',
-    ),
-  ],
-  'complete-before-last': [
-    instead(
-      "become(life, { is: 'last' }); c.ask(life, { do: 'finish', shard })",
-      "become(life, { is: 'copied', at: 'telling', busy: false }); advanceComing(c, life)",
-    ),
-    simulated(LOST),
-  ],
-  'used-before-given': [
-    instead('isGiven(c, life)', 'known'),
-    rules('a copy is finished after `last`, complete after `finish`, and used when it is given'),
-  ],
   'epoch-over': [without('s.epoch'), rules('what is taken is closed at once, whatever is under way')],
   'opened-unnamed': [drop(), rules('nothing is opened before the metadata names this start of the server')],
   'opened-empty': [drop(), promotion('a shard whose copy is not here is not opened empty')],

@@ -81,7 +81,6 @@ class Led implements Cluster {
         this.copied++;
       } else if (heir?.id !== undefined)
         this.log.do({ t: 'shard-handover', ...by, to: heir.member, copy: heir.id, incarnation, ends: false });
-      else if (move !== undefined && move.handover !== true) this.log.arrive(shard, ++this.#names);
       else continue;
       return true;
     }

@@ -3,13 +3,12 @@
  * waited for.
  */
 import { FarkvError } from '../../core/errors.js';
-import { MOVES_AT_ONCE } from '../../core/metadata/leader-policy.js';
 import type { PlannedMove } from '../../core/metadata/plan.js';
 import { formatSize } from '../config/units.js';
 import type { MoveError } from '../shards/move-errors.js';
 import type { ClusterStatus } from '../status.js';
 import type { ClusterConnection } from './cluster.js';
-import { errorLine, errorLines, moveLines, roomLines, withRoom } from '../move-lines.js';
+import { errorLine, errorLines, moveLines, withRoom } from '../move-lines.js';
 import { table } from './table.js';
 
 export type Cluster = Pick<ClusterConnection, 'call' | 'status' | 'until'>;
@@ -31,70 +30,43 @@ const onItsWay = ({ moves }: ClusterStatus, shard: number, to: string): boolean 
   moves.some((m) => m.shard === shard && m.to === to);
 const isBusy = (error: unknown): error is FarkvError => error instanceof FarkvError && error.code === 'ERR_BUSY';
 
-/** How often a copy of the shard was given up there for want of memory, in this epoch: told while it is to be made. */
-const timesFull = ({ shards }: ClusterStatus, shard: number, to: string): number =>
-  shards[shard]?.copies?.notCopied?.find(({ member, full }) => member === to && full === true)?.times ?? 0;
+/** Moves of one rebalance at a time: a copy is made for each, of which a server makes few at once (JOINS_AT_ONCE). */
+const MOVES_AT_ONCE = 4;
 
 interface Wanted extends Pick<PlannedMove, 'shard' | 'to'> {
   /** Of the shard as it was seen: if it has changed owners since, it is not moved. */
   readonly epoch?: number | undefined;
-  /** It is called off where that server turns out to lack memory for a copy; else it waits for memory. */
-  readonly needsRoom?: boolean;
 }
 
-/** ERR_BUSY when the move was called off. A move of the shard to the same server that is under way is joined. */
-export async function moveOne(
-  cluster: Cluster,
-  { shard, to, epoch, needsRoom = false }: Wanted,
-  waitMs: number,
-): Promise<void> {
-  let isOurs = true;
+/**
+ * ERR_BUSY when the move was called off, as where no copy can be made at that server. A move of the shard to the same server
+ * that is under way is joined.
+ */
+export async function moveOne(cluster: Cluster, { shard, to, epoch }: Wanted, waitMs: number): Promise<void> {
+  const begunMs = performance.now();
   try {
     await cluster.call('shard-move', { shard, to, ...(epoch === undefined ? {} : { epoch }) });
   } catch (error) {
     const now = isBusy(error) ? await cluster.status() : undefined;
     if (now === undefined || !(onItsWay(now, shard, to) || ownerOf(now, shard) === to)) throw error;
-    isOurs = false;
   }
+  const isOurs = ({ agoMs }: MoveError): boolean => agoMs <= performance.now() - begunMs;
   const moveErrors = ({ moveErrors }: ClusterStatus): readonly MoveError[] =>
-    moveErrors.filter((one) => one.shard === shard && one.to === to);
-  const inTheWay = (status: ClusterStatus): string[] => [
-    ...moveErrors(status)
+    moveErrors.filter((one) => one.shard === shard && one.to === to && isOurs(one));
+  const inTheWay = (status: ClusterStatus): string[] =>
+    moveErrors(status)
       .filter((one) => !one.calledOff)
-      .map(errorLine),
-    ...roomLines(status, (one) => one.shard === shard && one.to === to),
-  ];
-  // Our move, and how often a copy was given up before: earlier moves tried too.
-  let ours: { readonly planned: number; readonly full: number } | undefined;
-  const isFull = (now: ClusterStatus): boolean => {
-    const move = now.moves.find((one) => one.shard === shard && one.to === to);
-    if (!needsRoom || !isOurs || move === undefined || ownerOf(now, shard) === undefined) return false;
-    const full = timesFull(now, shard, to);
-    ours ??= { planned: move.planned, full };
-    return move.planned === ours.planned && full > ours.full;
-  };
+      .map(errorLine);
   const over = (now: ClusterStatus): boolean =>
-    serves(now, shard, to) || (!onItsWay(now, shard, to) && ownerOf(now, shard) !== to) || isFull(now);
+    serves(now, shard, to) || (!onItsWay(now, shard, to) && ownerOf(now, shard) !== to);
   const now = await cluster.until(over, waitMs, `the move of shard ${shard} to ${to}`, inTheWay);
   const owner = ownerOf(now, shard);
   if (owner === to) return;
-  if (isFull(now)) {
-    try {
-      await cluster.call('shard-move', { shard, to: owner, epoch: epochOf(now, shard), planned: ours?.planned });
-    } catch (error) {
-      if (!isBusy(error)) throw error;
-      if (ownerOf(await cluster.status(), shard) === to) return;
-    }
-    throw new FarkvError(
-      'ERR_BUSY',
-      `the move of shard ${shard} to ${to} was called off, for ${to} has no room for a copy of it: add a server (farkv server --join), or start ${to} again with more --memory`,
-    );
-  }
   // What was in the way may have been asked for before the move was seen to be called off.
   const why = moveErrors(await cluster.status()).find((one) => one.calledOff);
   throw new FarkvError(
     'ERR_BUSY',
-    `the move of shard ${shard} to ${to} was cancelled: ${owner ?? 'no server'} owns it. ${why === undefined ? `The log of ${to} has the reason` : errorLine(why)}`,
+    `the move of shard ${shard} to ${to} was cancelled: ${owner ?? 'no server'} owns it. ${why === undefined ? `The logs of ${to} and of the leader, ${now.leader ?? 'whoever that is'}, say more` : errorLine(why)}`,
   );
 }
 
@@ -184,7 +156,7 @@ export async function spread(cluster: Cluster, first: Look, waitMs: number): Pro
           failed.set(nameOf(move), lack.why);
           return;
         }
-        await moveOne(cluster, { ...move, epoch: epochOf(before, move.shard), needsRoom: true }, waitMs);
+        await moveOne(cluster, { ...move, epoch: epochOf(before, move.shard) }, waitMs);
         moved++;
       } catch (error) {
         // One that is called off says nothing of the others. A shard that somebody else has moved meanwhile is planned

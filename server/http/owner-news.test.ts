@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { EMPTY } from '../../core/metadata/reduce.js';
-import type { Copy, MetadataState, Move, Shard } from '../../core/metadata/state.js';
+import type { Copy, MetadataState, Shard } from '../../core/metadata/state.js';
 import { OwnerNews } from './owner-news.js';
 
 interface World {
@@ -8,7 +8,8 @@ interface World {
   readonly owners: readonly (string | undefined)[];
   /** Members with a copy of each of them. */
   readonly copies?: readonly (readonly string[])[];
-  readonly moves?: readonly Pick<Move, 'shard' | 'to'>[];
+  /** Shards that their last owners have handed over. */
+  readonly handed?: readonly number[];
   /** Of all members; the news are of 'a'. */
   readonly start?: string;
 }
@@ -29,10 +30,9 @@ async function told(t: ExecutionContext, ...worlds: readonly World[]): Promise<s
   const epochs: number[] = [];
   let before: readonly (string | undefined)[] = [];
   const over = new Promise<void>((resolve) => (last = resolve));
-  worlds.forEach(({ owners, copies = [], moves = [], start = 'a' }, i) => {
+  worlds.forEach(({ owners, copies = [], handed = [], start = 'a' }, i) => {
     const state = {
       ...EMPTY,
-      moves,
       members: new Map(['s1', 's2', 's3'].map((id) => [id, { id, incarnation: start }])),
       shards: owners.map((owner, shard) => {
         epochs[shard] = (epochs[shard] ?? 0) + (before[shard] === owner ? 0 : 1);
@@ -40,6 +40,7 @@ async function told(t: ExecutionContext, ...worlds: readonly World[]): Promise<s
       }),
       copySets: owners.map((_, shard) => ({
         config: 1,
+        ...(handed.includes(shard) ? { handed: epochs[shard] } : {}),
         copies: (copies[shard] ?? []).map((member) => ({ member, start: 'a', state: 'in-sync', id: member }) as Copy),
       })),
     } as unknown as MetadataState;
@@ -58,8 +59,8 @@ const BOTH = ['s1', 's2'];
 test('owners that were planned are told by the way that shards went, and those of shards that had none', async (t) => {
   const lines = await told(
     t,
-    { owners: ['s1', 's2', 's2', undefined], moves: [1, 2].map((shard) => ({ shard, to: 's1' })) },
-    { owners: ['s1', 's1', 's1', 's3'] },
+    { owners: ['s1', 's2', 's2', undefined] },
+    { owners: ['s1', 's1', 's1', 's3'], handed: [1, 2] },
   );
   t.deepEqual(lines, ['1001 from s2 to s1: shards 1, 2', '1001 s3 owns shard 3']);
 });
@@ -92,7 +93,7 @@ test('what a start applies of the log before it has joined is no news', async (t
     { owners: ['s1', 's1'], start: 'before' },
     { owners: ['s2', 's1'], start: 'before' },
     { owners: ['s3', 's1'] },
-    { owners: ['s3', 's2'], moves: [] },
+    { owners: ['s3', 's2'] },
   );
   t.deepEqual(lines, ['1003 failover: shard 1 from s1 to s2, since s1 did not answer: empty, since s2 had no copy']);
 });

@@ -7,8 +7,7 @@
 import { FarkvError } from '../../core/errors.js';
 import type { Bootstrap, Command, ShardsTaken } from '../../core/metadata/commands.js';
 import { Absences } from '../../core/metadata/copy-policy.js';
-import { MoveRests } from '../../core/metadata/move-rests.js';
-import { planReset, type ResetAsked } from '../../core/metadata/shard-loss.js';
+import { nextReset, planReset, type ResetAsked } from '../../core/metadata/shard-loss.js';
 import { isGone } from '../../core/metadata/copy-sets.js';
 import { dueCommand, nextLookMs, nextOwners } from '../../core/metadata/leader-policy.js';
 import { keepersOf } from '../../core/metadata/placement.js';
@@ -20,6 +19,7 @@ import { describeError, type Log } from '../log.js';
 import type { MetadataDriver } from './driver.js';
 import type { GrantState } from './lease-grantor.js';
 import { noLeader } from './no-leader.js';
+import { endedMoves } from './ended-moves.js';
 import type { Outcome } from './proposer.js';
 
 /** What a cluster that this server makes has. */
@@ -60,6 +60,8 @@ export interface ResetDone {
   }[];
 }
 
+/** What rests on what the leader of this term knows, and so is proposed in it or not at all. */
+const IN_TERM: ReadonlySet<Command['t']> = new Set(['shards-taken', 'shards-given', 'raise-format', 'shard-reset']);
 const PROPOSE_MS = 10_000;
 const RETRY_MS = 1000;
 /** A learner that lacks no more entries than this may vote. */
@@ -71,8 +73,8 @@ const ROTATE_LOOK_MS = 600_000;
 
 export class LeaderDuties {
   readonly #options: LeaderDutiesOptions;
-  readonly #moveRests = new MoveRests();
   #absences = new Absences();
+  #before: MetadataState | undefined;
   /** In which this server leads, or led last. */
   #term = 0;
   readonly #movedVotes = new MovedVotes();
@@ -114,6 +116,17 @@ export class LeaderDuties {
     return this.#failovers.shards;
   }
 
+  #sayMoves(): void {
+    const { driver, log } = this.#options;
+    const before = this.#before;
+    this.#before = driver.state;
+    if (before === undefined || before.moves === driver.state.moves || !driver.leads) return;
+    for (const { shard, from, to, why } of endedMoves(before, driver.state))
+      log.warn(`the move of shard ${shard} (${from} -> ${to}) is over, and ${from} goes on to serve it: ${why}`, {
+        ...{ event: 'move-cancelled', shard, from, to },
+      });
+  }
+
   #sayGone(): void {
     const { driver, log } = this.#options;
     if (!driver.leads) return;
@@ -129,7 +142,7 @@ export class LeaderDuties {
 
   /** Also while another server leads: this one may be the next. */
   #observe(): void {
-    const { driver, nowMs, log, hasJoined } = this.#options;
+    const { driver, nowMs, hasJoined } = this.#options;
     const { term } = driver;
     // What this server saw when it led before may have changed since.
     if (driver.leads && term !== this.#term) {
@@ -141,14 +154,7 @@ export class LeaderDuties {
     this.#failovers.observe(driver.state, nowMs(), !this.#joined);
     this.#joined ||= hasJoined(driver.state);
     this.#sayGone();
-    for (const { shard, from, to, restMs } of this.#moveRests.observe(driver.state, nowMs())) {
-      if (!driver.leads) continue;
-      const drained = driver.state.servers.some((s) => s.id === from && s.draining);
-      log.warn(
-        `move of shard ${shard} (${from} -> ${to}) cancelled${drained ? `; ${from} is draining, so it will be retried: another server now, or ${to} after ${Math.round(restMs / 1000)} s` : ''}`,
-        { event: 'move-cancelled', shard, from, to },
-      );
-    }
+    this.#sayMoves();
   }
 
   close(): void {
@@ -188,9 +194,7 @@ export class LeaderDuties {
     const leases = grantor()?.leases;
     const now = nowMs();
     const at =
-      leases === undefined
-        ? undefined
-        : nextLookMs(driver.state, leases, now, this.#moveRests, this.#absences, this.#replaceMs);
+      leases === undefined ? undefined : nextLookMs(driver.state, leases, now, this.#absences, this.#replaceMs);
     clearTimeout(this.#next);
     if (at !== undefined && !this.#closed && !this.#listening)
       this.#next = setTimeout(() => void this.#listen(), Math.ceil(at - now));
@@ -208,11 +212,14 @@ export class LeaderDuties {
   async #do(command: Command): Promise<Outcome> {
     const { propose, proposeInTerm, grantor, log, driver } = this.#options;
     if (command.t === 'voters-set') this.#sayVoters(driver.state.voters, command.voters);
-    if (command.t !== 'shards-taken' && command.t !== 'shards-given' && command.t !== 'raise-format')
-      return await propose(command, PROPOSE_MS);
+    if (!IN_TERM.has(command.t)) return await propose(command, PROPOSE_MS);
     const current = grantor();
     if (current === undefined) return 'unknown';
     // In the term in which the servers reported what they know, or in which the leases were granted (lease-grantor.ts).
+    if (command.t === 'shard-reset')
+      log.warn(`no server that has values of shard ${command.shard} is there: it goes to ${command.to}, empty`, {
+        ...{ event: 'shard-is-reset', shard: command.shard, to: command.to, empty: true },
+      });
     if (command.t !== 'shards-taken') return await proposeInTerm(command, current.term);
     log.warn(
       `${command.id} has been silent for longer than its lease: its ${command.shards.length} shards go to others, ${takenHow(command)}`,
@@ -307,11 +314,12 @@ export class LeaderDuties {
             nowMs(),
             this.#caughtUp(s),
             { known: driver.knownFormat, knownBy: (id) => current.knows.get(id) ?? 0 },
-            this.#moveRests,
             this.#absences,
             this.#replaceMs,
           );
     if (due !== undefined) return due;
+    const reset = current === undefined ? undefined : nextReset(s, current.leases, nowMs());
+    if (reset !== undefined) return reset;
     // Either way: the clock that dated the last exchange may have been ahead for a while.
     if (s.tickets !== undefined && Math.abs(wallMs() - s.tickets.rotatedMs) >= ROTATE_MS)
       return { t: 'tickets-rotate', number: s.tickets.number + 1, secret: randomHex(16), atMs: wallMs() };

@@ -3,6 +3,7 @@
  * of the metadata group, and gives the results back. It decides nothing.
  */
 import type { Command } from '../../core/metadata/commands.js';
+import { heirNamed } from '../../core/metadata/copy-sets.js';
 import { addressToUse } from '../../core/metadata/data-address.js';
 import { ofDevice, type Member, type MetadataState, type Shard } from '../../core/metadata/state.js';
 import { isSameHost, PROVIDERS } from '../../core/providers.js';
@@ -49,12 +50,9 @@ export interface ShardDriverOptions {
     | 'closeShard'
     | 'layout'
     | 'stats'
-    | 'setLeaseMs'
     | 'setTableMemory'
-    | 'sealShard'
     | 'pauseShard'
     | 'copyShard'
-    | 'finishCopy'
     | 'stopCopy'
     | 'followCopy'
     | 'keepBase'
@@ -73,9 +71,6 @@ export interface ShardDriverOptions {
   readonly found?: readonly Found[];
   /** By what other owners can be reached from here; secure: in the clear only where they say so. */
   readonly here: { readonly providers: readonly string[]; readonly host: string | undefined; readonly secure: boolean };
-  /** Of what is granted to clients, and how much longer the last of them may be relied on. */
-  readonly leaseMs: number;
-  readonly leaseOverMs: number;
   readonly state: () => MetadataState;
   readonly propose: (command: Command, timeoutMs: number) => Promise<Outcome>;
   /** Resolves when the leases of the last run are over, and this run has its own. */
@@ -122,14 +117,12 @@ export class ShardDriver {
   #leasesOver = false;
 
   constructor(options: ShardDriverOptions) {
-    const { memberId, incarnation, shardMemoryMin, leaseMs, leaseOverMs, random64, dataPlane, sleep, log } = options;
+    const { memberId, incarnation, shardMemoryMin, random64, dataPlane, sleep, log } = options;
     this.#options = options;
     this.#shards = new Shards({
       memberId,
       memberIncarnation: incarnation,
       shardMemoryMin,
-      leaseMs,
-      leaseOverMs,
       random64: () => toHex64(random64()),
       ...(options.found === undefined ? {} : { found: options.found }),
     });
@@ -140,6 +133,7 @@ export class ShardDriver {
       moveErrors: this.#moveErrors,
       addressesOf: (shard) => this.#addressesOf(shard),
       statsOf: (shard) => this.#copied.get(shard),
+      movesHere: (shard) => heirNamed(options.state(), shard) === memberId,
     });
     this.#teller = new LayoutTeller({
       dataPlane,
@@ -264,9 +258,6 @@ export class ShardDriver {
       case 'limit':
         dataPlane.setTableMemory(action.memoryBytes);
         return;
-      case 'leases':
-        dataPlane.setLeaseMs(action.ms);
-        return;
       case 'note':
         this.#notes.write(action.note);
         // Segments may have come between the layout that was announced and now.
@@ -322,9 +313,6 @@ export class ShardDriver {
       case 'serve':
         await dataPlane.serveShard(action.shard);
         break;
-      case 'seal':
-        await dataPlane.sealShard(action.shard, fromHex64(action.copy ?? '0'));
-        break;
       case 'snapshot':
         await dataPlane.snapshot(action.shard);
         break;
@@ -352,9 +340,6 @@ export class ShardDriver {
         });
         break;
       }
-      case 'finish':
-        this.#copied.set(action.shard, await dataPlane.finishCopy(action.shard));
-        break;
       case 'stop':
         await dataPlane
           .stopCopy(action.shard)

@@ -1,7 +1,7 @@
 /**
- * What is in the way of shards that move from or to this server, for operators (`farkv status`, `drain`, `shard`): the
- * last thing that went wrong with each, until the shard has moved, is copied anew or has another owner. Decides
- * nothing: core/metadata/move-rests.ts does, and server/move-lines.ts prints.
+ * What is in the way of shards that move to this server, for operators (`farkv status`, `member list`, `shard`): the
+ * last thing that went wrong with each, until the shard has moved, is copied anew or has another owner. Decides nothing;
+ * server/move-lines.ts prints it.
  */
 import { boolean, list, record, text, uint, type Check } from '../../core/protocol/check.js';
 import { memberId, shardNumber } from '../../core/metadata/check-state.js';
@@ -53,8 +53,9 @@ export class MoveErrors {
     this.#noted.set(error.shard, { ...error, reason, atMs: this.#nowMs() });
   }
 
-  clear(shard: number): void {
-    this.#noted.delete(shard);
+  /** It is tried anew: what was called off before is of the past. */
+  begun(shard: number): void {
+    if (this.#noted.get(shard)?.calledOff === true) this.#noted.delete(shard);
   }
 
   list({ shards, moves }: MetadataState): MoveError[] {

@@ -2,17 +2,9 @@
 import type { Note } from '../../core/shards/index.js';
 import type { LogEvent } from '../log-events.js';
 
-export const NOTE_EVENTS: Readonly<Record<Exclude<Note['of'], 'comes'>, LogEvent>> = {
+export const NOTE_EVENTS: Readonly<Record<Note['of'], LogEvent>> = {
   served: 'shard-served',
   taken: 'shard-taken',
-  empty: 'shard-empty',
-  leaving: 'shard-leaving',
-  late: 'shard-late',
-  resumed: 'shard-resumed',
-  copying: 'shard-copying',
-  'not copied': 'shard-not-copied',
-  copied: 'shard-copied',
-  came: 'shard-came',
   'not closed': 'shard-not-closed',
   'hands over': 'shard-hands-over',
   'not handed over': 'shard-not-handed-over',

@@ -1,7 +1,7 @@
 /** Lines about the life of shards: what they say to people, and what to programs. */
 import test from 'ava';
 import { FarkvError } from '../../core/errors.js';
-import type { Shard } from '../../core/metadata/state.js';
+import type { MetadataState, Shard } from '../../core/metadata/state.js';
 import type { Note } from '../../core/shards/index.js';
 import { formatLine, Log } from '../log.js';
 import { MoveErrors } from './move-errors.js';
@@ -10,7 +10,7 @@ import { Notes } from './notes.js';
 const SOURCE: Shard = { shard: 3, owner: 's1', worker: 0, epoch: 7, layoutEpoch: 1, buckets: 64, regions: [] };
 
 /** The line of a note, as an object and as text. */
-function lineOf(note: Note): { readonly json: unknown; readonly text: string } {
+function lineOf(note: Note, moveErrors = new MoveErrors(() => 0)): { readonly json: unknown; readonly text: string } {
   const lines: { json: unknown; text: string }[] = [];
   const log = new Log('debug', (level, text, fields) => {
     const { time: _time, ...json } = JSON.parse(formatLine('json', new Date(0), level, text, fields)) as {
@@ -20,7 +20,8 @@ function lineOf(note: Note): { readonly json: unknown; readonly text: string } {
   });
   const notes = new Notes({
     memberId: 's2',
-    moveErrors: new MoveErrors(() => 0),
+    moveErrors,
+    movesHere: (shard) => shard === 4,
     addressesOf: () => [],
     statsOf: () => undefined,
     log,
@@ -62,29 +63,37 @@ test('a line of a shard or of its copies names its event, and has what the text 
 
 test('an error has its code as a field, and the other server its name; the text is as without fields', (t) => {
   const error = new FarkvError('ERR_TIMEOUT', 'it did not answer');
-  const { json, text } = lineOf({
-    of: 'not copied',
-    shard: 3,
-    source: SOURCE,
-    attempts: 2,
-    most: 5,
-    again: 100,
-    full: false,
-    error,
-  });
+  const failed = { of: 'copy failed', source: SOURCE, attempts: 2, full: false, error } as const;
+  const { json, text } = lineOf({ ...failed, shard: 3, again: 100 });
   t.like(json, {
-    event: 'shard-not-copied',
+    event: 'copy-failed',
     shard: 3,
     from: 's1',
     attempts: 2,
-    most: 5,
     retryMs: 100,
     full: false,
     code: 'ERR_TIMEOUT',
   });
-  t.regex(text, /^1970-01-01T00:00:00.000Z warn shard 3 could not be copied from s1, which goes on to serve it; .*\n$/);
+  t.regex(
+    text,
+    /^1970-01-01T00:00:00.000Z warn shard 3: no copy could be made here of what s1 has; it is tried again .*\n$/,
+  );
   t.like(
     lineOf({ of: 'copy failed', shard: 3, source: SOURCE, attempts: 1, again: undefined, full: true, error }).json,
     { event: 'copy-failed', from: 's1', full: true, code: 'ERR_TIMEOUT' },
   );
+});
+
+test('a copy that cannot be made for a move is in the way of that move, and of no other', (t) => {
+  const errors = new MoveErrors(() => 0);
+  const error = new FarkvError('ERR_TIMEOUT', 'it did not answer');
+  const failed = { of: 'copy failed', source: { ...SOURCE, epoch: 1 }, attempts: 4, full: false, error } as const;
+  lineOf({ ...failed, shard: 3, again: undefined }, errors);
+  const { text } = lineOf({ ...failed, shard: 4, again: undefined }, errors);
+  t.regex(text, /its move to here is called off, and s1 goes on to serve it/);
+  const shards = Array.from({ length: 5 }, (_, shard) => ({ ...SOURCE, shard, epoch: 1 }));
+  const listed = (): unknown[] => errors.list({ shards, moves: [] } as unknown as MetadataState);
+  t.like(listed(), [{ shard: 4, from: 's1', to: 's2', attempts: 4, calledOff: true }]);
+  lineOf({ of: 'copy begins', shard: 4, from: 's1', base: false }, errors);
+  t.deepEqual(listed(), []);
 });

@@ -11,17 +11,16 @@ export interface NotesOptions {
   readonly moveErrors: MoveErrors;
   readonly addressesOf: (shard: Shard) => CopyOptions['addresses'];
   readonly statsOf: (shard: number) => CopyStats | undefined;
+  /** The shard is to be handed over to a copy here. */
+  readonly movesHere: (shard: number) => boolean;
   readonly log: Log;
 }
 
 /** Names that say less beside others in one line of the log than they do in a note. */
 const NAMES: Readonly<Record<string, string>> = { member: 'server', again: 'retryMs' };
 
-/** A note that is a line of the log. */
-type Said = Exclude<Note, { of: 'comes' }>;
-
 /** What the line of a note has for programs: all that the note says, and the code of an error. */
-function fieldsOf(note: Said): LogFields {
+function fieldsOf(note: Note): LogFields {
   const { of, ...rest } = note;
   const fields: Record<string, string | number | boolean> = {};
   for (const [name, value] of Object.entries<unknown>(rest))
@@ -47,10 +46,6 @@ export class Notes {
   write(note: Note): void {
     const { log, moveErrors, statsOf } = this.#options;
     const { shard } = note;
-    if (note.of === 'comes') {
-      moveErrors.clear(shard);
-      return;
-    }
     const fields = fieldsOf(note);
     switch (note.of) {
       case 'served':
@@ -58,12 +53,6 @@ export class Notes {
         return;
       case 'taken':
         log.warn(`shard ${shard} is no longer this server's in epoch ${note.epoch}`, fields);
-        return;
-      case 'empty':
-        log.warn(`the copy of shard ${shard} is lost: it comes up empty`, fields);
-        return;
-      case 'leaving':
-        log.info(`shard ${shard} is given to another server`, fields);
         return;
       case 'hands over':
         log.info(`shard ${shard} is handed over to ${note.to}`, fields);
@@ -80,33 +69,8 @@ export class Notes {
           fields,
         );
         return;
-      case 'late':
-        this.#late(note, fields);
-        return;
-      case 'resumed':
-        log.warn(`${note.to} has lost its copy of shard ${shard}: it stays, with all that is in it`, fields);
-        return;
-      case 'copying':
-        log.info(`shard ${shard} is copied from ${note.from}`, fields);
-        return;
-      case 'not copied':
-        this.#notCopied(note, fields);
-        return;
-      case 'copied': {
-        const stats = statsOf(shard);
-        log.info(
-          `shard ${shard} was copied${stats === undefined ? '' : `: ${stats.entries} entries, ${stats.bytes} bytes, by ${stats.reads} READs${stats.twoSidedGets === 0 ? '' : `; ${stats.twoSidedGets} were asked of their owner instead`}`}`,
-          fields,
-        );
-        return;
-      }
-      case 'came':
-        log.info(
-          `shard ${shard} is open in epoch ${note.epoch} with all values of its owner: this server takes it over, unless the move is called off`,
-          fields,
-        );
-        return;
       case 'copy begins':
+        moveErrors.begun(shard);
         log.info(
           `shard ${shard}: a copy is made here, from ${note.from}${note.base ? ': of values that differ from those that are here' : ''}`,
           fields,
@@ -205,16 +169,28 @@ export class Notes {
   }
 
   #copyFailed({ shard, source, attempts, again, full, error }: Of<'copy failed'>, fields: LogFields): void {
+    const { memberId, log, moveErrors, addressesOf, movesHere } = this.#options;
     const owner = source.owner ?? 'nobody';
+    const asked = addressesOf(source).map(({ provider, address }) => `${provider} ${address}`);
     const why = describeError(error);
+    const where = full
+      ? ''
+      : ` (${owner} was asked at ${asked.join(', ') || 'no address: it has none that can be used from here'})`;
+    const isMoving = movesHere(shard);
     const next =
-      again === undefined
-        ? 'it is called off, and made elsewhere or, later and later, here'
-        : `it is tried again in ${again} ms`;
-    this.#options.log.warn(
-      `shard ${shard}: no copy could be made here of what ${owner} has${full ? ', for want of memory (--memory)' : ''}; ${next} (attempt ${attempts}): ${why}`,
+      again !== undefined
+        ? `it is tried again in ${again} ms`
+        : isMoving
+          ? `its move to here is called off, and ${owner} goes on to serve it`
+          : 'it is called off, and made elsewhere or, later and later, here';
+    log.warn(
+      `shard ${shard}: no copy could be made here of what ${owner} has${full ? ', for want of memory (--memory)' : ''}; ${next} (attempt ${attempts}): ${why}${where}`,
       fields,
     );
+    if (!isMoving) return;
+    const reason = full ? `it does not fit in the memory of ${memberId} (--memory): ${why}` : `${why}${where}`;
+    const calledOff = again === undefined;
+    moveErrors.note({ shard, from: owner, to: memberId, epoch: source.epoch, attempts, reason, calledOff });
   }
 
   #copyLate({ shard, member, inSync, minInSync }: Of<'copy late'>, fields: LogFields): void {
@@ -226,46 +202,5 @@ export class Notes {
       `shard ${shard}: ${member} does not acknowledge changes: its copy is removed; ${left}`,
       fields,
     );
-  }
-
-  #late({ shard, to, epoch, ms }: Of<'late'>, fields: LogFields): void {
-    const { memberId, log, moveErrors } = this.#options;
-    const reason = `its last part was not copied within ${ms} ms after it took no more changes`;
-    log.warn(`the move of shard ${shard} to ${to} is called off, and it stays: ${reason}`, fields);
-    moveErrors.note({ shard, from: memberId, to, epoch, attempts: 1, reason, calledOff: true });
-  }
-
-  #notCopied({ shard, source, attempts, most, again, full, error }: Of<'not copied'>, fields: LogFields): void {
-    const { memberId, log, moveErrors, addressesOf } = this.#options;
-    const owner = source.owner ?? '';
-    const asked = addressesOf(source).map(({ provider, address }) => `${provider} ${address}`);
-    const why = describeError(error);
-    const reason = full
-      ? `it does not fit in the memory of ${memberId} (--memory): ${why}`
-      : `${why} (${owner} was asked at ${asked.join(', ') || 'no address: it has none that can be used from here'})`;
-    if (full)
-      log.warn(
-        `shard ${shard} does not fit in this server's memory (--memory): its move is called off, and ${owner} goes on to serve it: ${why}`,
-        fields,
-      );
-    else if (again === undefined)
-      log.warn(
-        `shard ${shard} could not be copied from ${owner} in ${attempts} attempts: its move is called off, and ${owner} goes on to serve it: ${reason}`,
-        fields,
-      );
-    else
-      log.warn(
-        `shard ${shard} could not be copied from ${owner}, which goes on to serve it; it is tried again in ${again} ms (attempt ${attempts} of ${most}): ${reason}`,
-        fields,
-      );
-    moveErrors.note({
-      shard,
-      from: owner,
-      to: memberId,
-      epoch: source.epoch,
-      attempts,
-      reason,
-      calledOff: again === undefined,
-    });
   }
 }

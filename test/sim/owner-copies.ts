@@ -103,6 +103,8 @@ export class OwnerCopies {
     const { command } = proposal;
     if (command.t === 'shard-reset' && before !== after) this.count(command.from === undefined ? 'reset' : 'resetFrom');
     if (command.t === 'copy-missing' && before !== after) this.count('missing');
+    if (command.t === 'shard-handover' && before !== after)
+      this.count(policyOf(before, command.shard).level === 'cache' ? 'cacheHanded' : 'handed');
     if (command.t === 'copies-removed' && before !== after && command.copies.some((c) => c.failed))
       this.count('calledOff');
     this.#check.committed(proposal, before, after);
@@ -133,6 +135,8 @@ export class OwnerCopies {
 
   #policy(): Command {
     const { random } = this.world;
+    if (random.below(4) === 0)
+      return { t: 'policy-set', tenant: 0, level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' };
     const replicas = 2 + random.below(2);
     const onLoss = random.below(2) === 0 ? 'wait' : 'empty';
     return { t: 'policy-set', tenant: 0, level: 'replicated', replicas, minInSync: 1 + random.below(2), onLoss };

@@ -67,8 +67,5 @@ export interface OwnerCounters {
   grants: number;
   claims: number;
   taken: number;
-  released: number;
   refused: number;
-  /** Shards that were served with what had been copied. */
-  copied: number;
 }

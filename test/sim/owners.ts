@@ -1,22 +1,22 @@
 /**
  * Owner leases under the simulator: the members are owners of shards too. They ask the leader for leases, serve what
- * the metadata gives them, give shards to each other, die, are paused and cut off; leaders take shards from owners
+ * the metadata gives them, die, are paused and cut off; leaders take shards from owners
  * whose leases are over. All decisions are the real ones of core/metadata and core/shards; the data plane is simulated
  * (plane.ts), and the wiring of leases (server/metadata/lease-grantor.ts, lease-holder.ts) is written here once more, as
  * small as can be.
  *
- * Checked: never two owners that clients may rely on for one shard, and an owner that has a copy has all that was
- * changed before it (claims.ts, contents.ts).
+ * Checked: never two owners that clients may rely on for one shard (claims.ts). Where shards have copies (owner-copies.ts)
+ * they are handed over too, with all that clients have seen.
  */
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
-import { nextMove, nextLookMs, nextOwners, takeFromDead } from '../../core/metadata/leader-policy.js';
-import { GrantedLeases, heldMs, HeldLease } from '../../core/metadata/owner-leases.js';
+import { lostMove, nextLookMs, nextOwners, takeFromDead } from '../../core/metadata/leader-policy.js';
+import { GrantedLeases, HeldLease } from '../../core/metadata/owner-leases.js';
+import { nextReset } from '../../core/metadata/shard-loss.js';
 import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
 import type { Ready } from '../../core/raft/index.js';
 import { Violation } from './checker.js';
 import { Claims } from './claims.js';
 import { Clocks } from './clocks.js';
-import { Contents } from './contents.js';
 import { ByClockAlone, Fairness, StandingStill } from './fairness.js';
 import type { SimMember } from './member.js';
 import type { Life, Note, OwnerCounters, OwnerMessage } from './owner-life.js';
@@ -40,14 +40,13 @@ const memberOf = (id: string): number => Number(id.slice(1));
 const hex = (n: number): string => n.toString(16).padStart(16, '0');
 
 export class Owners {
-  readonly counters: OwnerCounters = { grants: 0, claims: 0, taken: 0, released: 0, refused: 0, copied: 0 };
+  readonly counters: OwnerCounters = { grants: 0, claims: 0, taken: 0, refused: 0 };
   readonly #lives = new Map<number, Life>();
   readonly #clocks = new Clocks(() => this.world, TERMS.driftPpm);
   readonly #claims = new Claims(() => this.world.now);
   /** What a data directory remembers: by its own clock, until when the leases of earlier lives may be relied on. */
   readonly #served = new Map<number, number>();
   readonly #first: readonly number[];
-  readonly #contents = new Contents();
   readonly #fairness = new Fairness(() => this.world.now, TERMS.leaseMs);
   #names = 0;
   #readIndex = OWNER_READS;
@@ -120,9 +119,7 @@ export class Owners {
       memberId: idOf(member.id),
       memberIncarnation: incarnation,
       leaseMs: TERMS.leaseMs,
-      leaseOverMs: heldMs(TERMS),
       random: this.world.random,
-      contents: this.#contents,
       nowMs: () => this.#clocks.nowMs(member.id),
       random64: () => hex(2 ** 41 + ++this.#names),
       metadata: () => stateOf(member),
@@ -142,7 +139,6 @@ export class Owners {
         this.counters.claims++;
         this.#served.set(member.id, Math.max(this.#served.get(member.id) ?? -Infinity, untilMs));
       },
-      came: () => this.counters.copied++,
     });
     this.#lives.set(member.id, {
       incarnation,
@@ -163,7 +159,6 @@ export class Owners {
   }
 
   stopped(member: SimMember): void {
-    this.#lives.get(member.id)?.plane.gone();
     this.#lives.delete(member.id);
   }
 
@@ -361,7 +356,7 @@ export class Owners {
     }
     if (now - life.proposedMs < RENEW_MS) return;
     life.proposedMs = now;
-    const reset = this.copies?.reset(state, leases, now);
+    const reset = nextReset(state, leases, now) ?? this.copies?.reset(state, leases, now);
     if (reset !== undefined) {
       this.#reset(member, life.grantor, reset, state.shards[reset.shard]?.owner);
       return;
@@ -370,7 +365,7 @@ export class Owners {
       this.copies?.due(state, leases, now) ??
       setUp(state, this.#first.map(idOf), TERMS, SHARDS) ??
       nextOwners(state, leases, now) ??
-      nextMove(state, leases, now) ??
+      lostMove(state, leases, now) ??
       this.copies?.unrest() ??
       unrest(this.world, state);
     if (command !== undefined) this.#propose(member, command);
@@ -472,7 +467,6 @@ export class Owners {
 
   /** To the leader, wherever it is. */
   #offer(member: SimMember, proposer: string, command: Command): void {
-    if (command.t === 'shard-released') this.counters.released++;
     const leader = member.node?.leader ?? 0;
     if (leader !== 0) this.#send(member, leader, { t: 'propose', command, proposer });
   }

@@ -4,7 +4,6 @@ import { EMPTY } from '../../core/metadata/reduce.js';
 import type { Asked } from '../../core/shards/index.js';
 import { newBackup } from '../../core/shards/life.js';
 import { Random } from '../support/random.js';
-import { Contents } from './contents.js';
 import { CopyTables } from './copy-tables.js';
 import { Plane } from './plane.js';
 
@@ -29,16 +28,13 @@ class Rig {
       memberId: 'm1',
       memberIncarnation: COPY,
       leaseMs: LEASE_MS,
-      leaseOverMs: LEASE_MS,
       random,
       nowMs,
       random64: () => COPY,
-      contents: new Contents(),
       metadata: () => ({ ...EMPTY, shards: [{ ...s, incarnation: COPY }] }),
       planeOf: () => undefined,
       propose: nothing,
       claim: () => this.claims++,
-      came: nothing,
       copies: new CopyTables({
         random,
         nowMs,

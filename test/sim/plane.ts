@@ -10,19 +10,15 @@ import type { MetadataState } from '../../core/metadata/state.js';
 import { Shards, type Action, type Asked, type Failure } from '../../core/shards/index.js';
 import type { Random } from '../support/random.js';
 import { Violation } from './checker.js';
-import type { Contents, Table } from './contents.js';
 import type { CopyTables } from './copy-tables.js';
 
 export interface PlaneOptions {
   readonly memberId: string;
   readonly memberIncarnation: string;
   readonly leaseMs: number;
-  /** How much longer a lease may be relied on, by another clock. */
-  readonly leaseOverMs: number;
   readonly random: Random;
   readonly nowMs: () => number;
   readonly random64: () => string;
-  readonly contents: Contents;
   readonly metadata: () => MetadataState;
   /** The data plane of an owner that can be reached. */
   readonly planeOf: (id: string, incarnation: string) => Plane | undefined;
@@ -30,16 +26,17 @@ export interface PlaneOptions {
   readonly propose: (command: Command, settle: () => void) => void;
   /** Clients may rely on the shard until then, by this member's clock. */
   readonly claim: (shard: number, epoch: number, untilMs: number) => void;
-  readonly came: () => void;
   /** Of shards that have copies (copy-tables.ts), whose contents are checked elsewhere. */
   readonly copies?: CopyTables;
 }
 
-interface Served extends Table {
+interface Served {
+  readonly shard: number;
+  epoch: number;
+  incarnation: string;
   serving: boolean;
   /** Counts close, pause and step down. A serve or a handover asked for before one of them has no effect after it. */
   ends: number;
-  sealed: string | undefined;
   /** Until when clients may rely on it, by the member's clock. */
   grantedMs: number;
   /** Its copy is under way: what was promised of it, and who it is copied from. */
@@ -67,23 +64,12 @@ export class Plane {
   readonly shards: Shards;
   readonly #options: PlaneOptions;
   readonly #tables = new Map<number, Served>();
-  /** Names of the copies that were complete. */
-  readonly #finished: string[] = [];
   #jobs: Job[] = [];
-  #leaseMs: number;
 
   constructor(options: PlaneOptions) {
-    const { memberId, memberIncarnation, leaseMs, leaseOverMs, random64 } = options;
+    const { memberId, memberIncarnation, random64 } = options;
     this.#options = options;
-    this.#leaseMs = leaseMs;
-    this.shards = new Shards({
-      memberId,
-      memberIncarnation,
-      shardMemoryMin: 1,
-      leaseMs,
-      leaseOverMs: leaseOverMs / WAIT_PART,
-      random64,
-    });
+    this.shards = new Shards({ memberId, memberIncarnation, shardMemoryMin: 1, random64 });
   }
 
   /** The metadata has changed, or the leases of the last run are over. */
@@ -100,20 +86,14 @@ export class Plane {
 
   /** Grants what it may at the most: until its own lease is over, or for as long as leases are. */
   grant(untilMs: number): void {
-    const { nowMs, contents, claim, came, copies } = this.#options;
+    const { nowMs, claim, copies, leaseMs } = this.#options;
     for (const table of this.#tables.values()) {
       if (!table.serving) continue;
-      const until = Math.min(copies?.rightMs(table.shard, untilMs) ?? untilMs, nowMs() + this.#leaseMs);
+      const until = Math.min(copies?.rightMs(table.shard, untilMs) ?? untilMs, nowMs() + leaseMs);
       if (until <= nowMs()) continue;
       claim(table.shard, table.epoch, until);
       table.grantedMs = Math.max(table.grantedMs, until);
-      if (copies === undefined && contents.serve(table, table.sealed === undefined)) came();
     }
-  }
-
-  /** The process is gone, and its memory. */
-  gone(): void {
-    for (const name of this.#finished) this.#options.contents.gone(name);
   }
 
   /** Until when clients may rely on it, by the member's clock. */
@@ -145,8 +125,7 @@ export class Plane {
   }
 
   #do(action: Action): void {
-    if (action.do === 'leases') this.#leaseMs = action.ms;
-    else if (action.do === 'fail') throw new Violation('shards', `shard ${action.shard} cannot be ${action.what}`);
+    if (action.do === 'fail') throw new Violation('shards', `shard ${action.shard} cannot be ${action.what}`);
     else if ('of' in action) this.#ask(action);
   }
 
@@ -163,12 +142,6 @@ export class Plane {
       case 'serve':
         this.#serve(this.#table(action.shard), of);
         return;
-      case 'seal': {
-        // As late as it may be.
-        const table = this.#table(action.shard);
-        this.#later(of, () => void (table.sealed = action.copy));
-        return;
-      }
       case 'pause':
       case 'close':
         this.#stopServing(this.#table(action.shard), of, action.do === 'close');
@@ -183,9 +156,6 @@ export class Plane {
         this.#later(of, () => (this.#options.random.below(20) === 0 ? { full: false, error: 'damaged' } : undefined));
         return;
       }
-      case 'finish':
-        this.#finish(this.#table(action.shard), of);
-        return;
       case 'stop':
         this.#stop(action.shard, of);
         return;
@@ -248,24 +218,17 @@ export class Plane {
   }
 
   #open({ shard, epoch, incarnation }: Extract<Asked, { do: 'open' }>): void {
-    const { contents, metadata, memberId, copies } = this.#options;
+    const { copies } = this.#options;
     if (this.#tables.has(shard)) throw new Violation('shards', `shard ${shard} is open already`);
     const table: Served = {
       shard,
       epoch,
       incarnation,
-      value: 0,
-      arrived: false,
       serving: false,
       ends: 0,
-      sealed: undefined,
       grantedMs: -Infinity,
       copying: undefined,
     };
-    const { shards, moves } = metadata();
-    const move = moves.find((m) => m.shard === shard);
-    if (shards[shard]?.owner === memberId && shards[shard].epoch === epoch && move?.phase === 'released')
-      contents.opened(table, move.copy);
     this.#tables.set(shard, table);
     copies?.open(shard, epoch, incarnation);
   }
@@ -278,11 +241,10 @@ export class Plane {
   }
 
   #serve(table: Served, of: number): void {
-    const { copies, contents } = this.#options;
+    const { copies } = this.#options;
     this.#mayServe(table);
     if (copies === undefined) {
       table.serving = true;
-      contents.begins(table);
       this.#later(of, () => undefined);
       return;
     }
@@ -415,8 +377,6 @@ export class Plane {
       const other = planeOf(owner.id, owner.incarnation)?.tableOf(shard);
       return other?.incarnation === source.incarnation ? other : undefined;
     };
-    // Whatever it has when it is served is to be what its owner had.
-    table.arrived = true;
     const copying = { from, source: { owner: owner.id, start: owner.incarnation }, jobs: new Set<Job>() };
     table.copying = copying;
     copying.jobs.add(
@@ -424,24 +384,6 @@ export class Plane {
         const other = from();
         if (other === undefined || random.below(20) === 0 || copies?.copied(copying.source, shard) !== undefined)
           return { full: random.below(4) === 0, error: 'the owner does not answer' };
-        table.value = other.value;
-        return undefined;
-      }),
-    );
-  }
-
-  /** What the owner has now, when it takes no changes for the sake of this copy. */
-  #finish(table: Served, of: number): void {
-    const { random, contents } = this.#options;
-    const { copying } = table;
-    if (copying === undefined) throw new Violation('shards', `shard ${table.shard} is not copied`);
-    copying.jobs.add(
-      this.#later(of, () => {
-        const other = copying.from();
-        if (other === undefined || random.below(50) === 0) return { full: false, error: 'the owner does not answer' };
-        if (other.sealed !== table.incarnation) return 'later';
-        contents.finished(table, other.value);
-        this.#finished.push(table.incarnation);
         return undefined;
       }),
     );

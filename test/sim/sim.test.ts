@@ -21,18 +21,18 @@ test.serial('nor with the metadata for a state machine', (t) =>
   histories(t, { first: 1, last: 4, application: 'metadata' }),
 );
 
-test.serial('never are there two owners that clients may rely on for one shard, and what moves loses nothing', (t) => {
+test.serial('never are there two owners that clients may rely on for one shard', (t) => {
   const owners: Record<string, number> = {};
   histories(t, { first: 1, last: 20, application: 'owners' }, (outcome) => add(owners, outcome.owners));
   t.log(JSON.stringify(owners));
-  for (const kind of ['grants', 'claims', 'taken', 'released', 'copied']) t.true((owners[kind] ?? 0) > 20, kind);
+  for (const kind of ['grants', 'claims', 'taken']) t.true((owners[kind] ?? 0) > 20, kind);
 });
 
 test.serial('with copies, what clients have seen is lost as the policy says and no sooner', (t) => {
   const copies: Record<string, number> = {};
   histories(t, { first: 1, last: 8, application: 'replicas' }, (outcome) => add(copies, outcome.copies));
   t.log(JSON.stringify(copies));
-  for (const kind of ['joined', 'late', 'led', 'seen']) t.true((copies[kind] ?? 0) > 0, kind);
+  for (const kind of ['joined', 'late', 'led', 'seen', 'handed']) t.true((copies[kind] ?? 0) > 0, kind);
 });
 
 test.serial('the same seed makes the same history', (t) => {

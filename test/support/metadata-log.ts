@@ -1,5 +1,6 @@
 /** A metadata machine that is told commands, for tests of what they mean. */
 import { encodeProposal, type Bootstrap, type Command, type MemberJoin } from '../../core/metadata/commands.js';
+import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import { MetadataMachine } from '../../core/metadata/machine.js';
 import type { MetadataState, Shard } from '../../core/metadata/state.js';
 
@@ -49,6 +50,11 @@ export class MetadataLog {
       t: 'assign-shards',
     });
     return log;
+  }
+
+  /** The same, in the format that has copies. */
+  static withCopies(shards: number, ids: readonly string[], memory: readonly number[] = []): MetadataLog {
+    return MetadataLog.cluster(shards, ids, memory).do({ t: 'raise-format', format: FORMAT_COPIES });
   }
 
   /** The same cluster, at servers of a version that knows this format. */
@@ -112,29 +118,22 @@ export class MetadataLog {
     });
   }
 
-  /** The shard comes to the server that it was on its way to, with a copy of this name. */
+  /** The shard is handed over to the server that it was on its way to, which opens it under this name. */
   arrive(shard: number, name: number): this {
-    const { to, planned } = this.state.moves.find((m) => m.shard === shard)!;
-    const { epoch } = this.shard(shard);
-    const owner = this.shard(shard).owner!;
+    const { to } = this.state.moves.find((m) => m.shard === shard)!;
     const start = (id: string): string => this.state.members.get(id)!.incarnation;
-    const about = { shard, epoch, copy: hexOf(name) };
-    for (const phase of ['last', 'copied'] as const)
-      this.do({ t: 'shard-copy', ...about, to, memberIncarnation: start(to), phase, worker: 0, planned });
-    return this.do(
-      { t: 'shard-released', ...about, owner, memberIncarnation: start(owner) },
-      {
-        t: 'shard-opened',
-        shard,
-        owner: to,
-        memberIncarnation: start(to),
-        epoch: epoch + 1,
-        incarnation: about.copy,
-        layoutEpoch: 1,
-        buckets: 64,
-        regions: [],
-      },
-    );
+    const copies = () => this.state.copySets![shard]!.copies;
+    const about = () => ({ shard, epoch: this.shard(shard).epoch, config: this.state.copySets![shard]!.config });
+    const from = this.shard(shard).owner!;
+    const by = { owner: from, memberIncarnation: start(from) };
+    const copy = copies().find((one) => one.member === to)?.id ?? hexOf(name + 0x1000);
+    if (!copies().some((one) => one.member === to))
+      this.do({ t: 'copies-add', copies: [{ ...about(), member: to, start: start(to), rank: 1 }] });
+    if (!copies().some((one) => one.member === to && one.state === 'in-sync'))
+      this.do({ t: 'copies-in-sync', ...about(), ...by, member: to, start: start(to), copy, worker: 0, lsn: 0 });
+    this.do({ t: 'shard-handover', ...about(), ...by, to, copy, incarnation: hexOf(name), ends: false });
+    const left = { ...about(), member: from, start: start(from), whole: false, lsn: 0 };
+    return this.do({ t: 'copies-removed', copies: [left] });
   }
 
   shard(n: number): Shard {

@@ -10,7 +10,6 @@ import {
   type Bootstrap,
   type Command,
   type MemberJoin,
-  type ShardCopy,
   type ShardOpened,
 } from '../../core/metadata/commands.js';
 import { MetadataMachine } from '../../core/metadata/machine.js';
@@ -64,12 +63,9 @@ export class FakeDataPlane implements Pick<
   | 'closeShard'
   | 'layout'
   | 'stats'
-  | 'setLeaseMs'
   | 'setTableMemory'
-  | 'sealShard'
   | 'pauseShard'
   | 'copyShard'
-  | 'finishCopy'
   | 'stopCopy'
   | 'followCopy'
   | 'keepBase'
@@ -137,15 +133,6 @@ export class FakeDataPlane implements Pick<
     return Promise.resolve({ pages: 'small', descriptorsMissed: 0, tenants: [], workers: [], shards: [] });
   }
 
-  sealShard(shard: number, copy: bigint): Promise<void> {
-    this.events.push(copy === 0n ? `unseal ${shard}` : `seal ${shard}`);
-    this.sealedFor = copy;
-    return Promise.resolve();
-  }
-
-  /** The copy for which the shard that was sealed last is. */
-  sealedFor = 0n;
-
   async pauseShard(shard: number): Promise<void> {
     this.events.push(`pause ${shard}`);
     await this.closing;
@@ -155,11 +142,6 @@ export class FakeDataPlane implements Pick<
   copyShard({ shard }: CopyOptions): Promise<void> {
     this.events.push(`copy ${shard}`);
     return this.copying;
-  }
-
-  finishCopy(shard: number): Promise<CopyStats> {
-    this.events.push(`finish ${shard}`);
-    return Promise.resolve(COPIED);
   }
 
   stopCopy(shard: number): Promise<void> {
@@ -233,9 +215,6 @@ export class FakeDataPlane implements Pick<
   setTableMemory(bytes: number): void {
     this.limits.push(bytes);
   }
-  setLeaseMs(ms: number): void {
-    this.events.push(`leases of ${ms} ms`);
-  }
 
   grow(shard: number, regions: readonly NativeRegion[]): void {
     const before = this.layouts.get(shard)!;
@@ -260,8 +239,6 @@ export class World {
     this.life = new ShardDriver({
       memberId: 's1',
       incarnation: incarnation(1),
-      leaseMs: 2000,
-      leaseOverMs: 2014,
       shardMemoryMin: 4 << 20,
       dataPlane: this.dataPlane,
       state: () => this.machine.state,
@@ -286,11 +263,7 @@ export class World {
 
   /** The server looks at it only when more has come. */
   applyUnseen(...commands: Command[]): void {
-    for (const asked of commands) {
-      // A copy is of the move that there is.
-      const planned =
-        asked.t === 'shard-copy' ? this.machine.state.moves.find((m) => m.shard === asked.shard)?.planned : undefined;
-      const command = planned === undefined ? asked : ({ ...asked, planned } as Command);
+    for (const command of commands) {
       const { outcome } = this.machine.apply(
         encodeProposal({ proposer: incarnation(5), sequence: ++this.#sequence, command }),
       );
@@ -370,21 +343,7 @@ export const TAKEN: Command = {
   shards: [{ shard: 0, epoch: 1, to: 's1' }],
 };
 
-export function copyTo(to: 's1' | 's2', phase: 'last' | 'copied', copy: string): ShardCopy {
-  return {
-    t: 'shard-copy',
-    shard: 0,
-    epoch: 1,
-    to,
-    memberIncarnation: incarnationOf[to],
-    phase,
-    worker: 0,
-    copy,
-    planned: 0,
-  };
-}
-
-/** s2 has opened shard 0, with the copy of that name if it is one. */
+/** s2 has opened shard 0. */
 export function openedByOther(epoch: number, name = 77): ShardOpened {
   return {
     t: 'shard-opened',

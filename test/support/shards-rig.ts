@@ -5,8 +5,6 @@ import type { Found } from '../../core/shards/recovered.js';
 import { Shards } from '../../core/shards/shards.js';
 import { hexOf, type MetadataLog } from './metadata-log.js';
 
-export const COPY = hexOf(7);
-
 /** Server s1, or another, which is asked for nothing but what a test does. */
 export class Rig<L extends MetadataLog = MetadataLog> {
   readonly log: L;
@@ -23,8 +21,6 @@ export class Rig<L extends MetadataLog = MetadataLog> {
       memberId,
       memberIncarnation,
       shardMemoryMin: 1,
-      leaseMs: 1000,
-      leaseOverMs: 1010,
       random64: () => hexOf(++this.#names),
       found,
     });
@@ -34,25 +30,18 @@ export class Rig<L extends MetadataLog = MetadataLog> {
   asked(): string[] {
     return this.shards.take().flatMap((action: Action) => {
       if (action.do === 'note') this.notes.push(action.note);
-      if (!('of' in action))
-        return action.do === 'leases'
-          ? [`leases ${action.ms}`]
-          : ['fail', 'discard'].includes(action.do)
-            ? [action.do]
-            : [];
+      if (!('of' in action)) return ['fail', 'discard'].includes(action.do) ? [action.do] : [];
       this.#open.push(action);
       return [
         action.do === 'propose'
           ? action.command.t
           : action.do === 'wait'
             ? `wait ${action.ms}`
-            : action.do === 'seal'
-              ? `seal ${action.copy ?? 'none'}`
-              : action.do === 'configure' || action.do === 'lead'
-                ? `${action.do} ${action.copies.config} [${action.copies.inSync.join()}]`
-                : action.do === 'require' || action.do === 'drop'
-                  ? `${action.do} ${action.copy}`
-                  : action.do,
+            : action.do === 'configure' || action.do === 'lead'
+              ? `${action.do} ${action.copies.config} [${action.copies.inSync.join()}]`
+              : action.do === 'require' || action.do === 'drop'
+                ? `${action.do} ${action.copy}`
+                : action.do,
       ];
     });
   }
@@ -137,22 +126,6 @@ export class Rig<L extends MetadataLog = MetadataLog> {
 
   move(to: string): Command {
     return { t: 'shard-move', shard: 0, epoch: this.epoch, to };
-  }
-
-  /** By the server that the shard moves to. */
-  copy(phase: 'last' | 'copied', copy = COPY): Command {
-    const { to, planned } = this.log.state.moves[0]!;
-    return {
-      t: 'shard-copy',
-      shard: 0,
-      epoch: this.epoch,
-      to,
-      memberIncarnation: this.log.state.members.get(to)!.incarnation,
-      phase,
-      worker: 0,
-      copy,
-      planned,
-    };
   }
 
   /** This server opens the shard in the metadata, as it was asked to. */

@@ -14,7 +14,7 @@
  *   shrinking      only an owner's proposal makes a copy in sync
  */
 import type { Command, Proposal } from '../../../core/metadata/commands.js';
-import { isMarked, isWhole, policyOf } from '../../../core/metadata/copy-sets.js';
+import { isMarked, isWhole, policyOf, waitsOnLoss } from '../../../core/metadata/copy-sets.js';
 import type { Copy, CopySet, MetadataState } from '../../../core/metadata/state.js';
 import { Violation } from '../checker.js';
 import type { Rec } from './table.js';
@@ -184,7 +184,8 @@ export class CopyCheck {
       // An operator may believe that a disk is lost.
       const mayCome = command.t !== 'shard-reset' && this.world.isOnDisk(shard, copy);
       if (this.world.logOf(shard, copy) === undefined && !mayCome) continue;
-      if (command.t === 'shard-reset') this.#wrong('given up', shard, `reset while copy ${copy.id ?? ''} is there`);
+      if (command.t === 'shard-reset' && waitsOnLoss(policy))
+        this.#wrong('given up', shard, `reset while copy ${copy.id ?? ''} is there`);
       if (policy.level !== 'cache' && policy.onLoss === 'wait')
         this.#wrong('given up', shard, `${command.t} gives up copy ${copy.id ?? ''}, which is there`);
       if (this.world.holdsLease(copy)) this.#wrong('given up', shard, `copy ${copy.id ?? ''} is of a living server`);

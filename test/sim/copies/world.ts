@@ -6,11 +6,12 @@
  */
 import { encodeProposal, type Command } from '../../../core/metadata/commands.js';
 import { Absences, nextCopies } from '../../../core/metadata/copy-policy.js';
-import { hasCopies, isWhole } from '../../../core/metadata/copy-sets.js';
+import { isWhole } from '../../../core/metadata/copy-sets.js';
 import { FORMAT_COPIES, FORMAT_DURABLE } from '../../../core/metadata/format.js';
-import { nextMove, nextOwners, takeFromDead } from '../../../core/metadata/leader-policy.js';
+import { lostMove, nextOwners, takeFromDead } from '../../../core/metadata/leader-policy.js';
 import { MetadataMachine } from '../../../core/metadata/machine.js';
 import { GrantedLeases, heldMs } from '../../../core/metadata/owner-leases.js';
+import { nextReset } from '../../../core/metadata/shard-loss.js';
 import type { Copy, LeaseTerms, MetadataState } from '../../../core/metadata/state.js';
 import { Random } from '../../support/random.js';
 import { CopyCheck, type Relied } from './check.js';
@@ -316,7 +317,11 @@ export class CopiesWorld {
     this.#absences.observe(state, leases, this.#nowMs);
     const taken = takeFromDead(state, leases, this.#nowMs, this.#absences);
     if (taken !== undefined) leases.withhold(taken.id);
-    const command = taken ?? this.#reset(state) ?? nextCopies(state, leases, this.#nowMs, this.#absences);
+    const command =
+      taken ??
+      nextReset(state, leases, this.#nowMs) ??
+      this.#reset(state) ??
+      nextCopies(state, leases, this.#nowMs, this.#absences);
     const inTerm = command?.t === 'shards-taken' || command?.t === 'shards-given' || command?.t === 'shard-reset';
     if (command !== undefined && inTerm) {
       const bytes = this.#encode(this.#leader.start, command);
@@ -329,10 +334,8 @@ export class CopiesWorld {
     }
   }
 
-  /** Servers here copy nothing that a cache would move. */
   #calledOff(state: MetadataState): Command | undefined {
-    const move = nextMove(state, this.#leases, this.#nowMs);
-    return state.moves.some((m) => m.shard === move?.shard) ? move : undefined;
+    return lostMove(state, this.#leases, this.#nowMs);
   }
 
   #inTermArrives(): void {
@@ -433,7 +436,6 @@ export class CopiesWorld {
     }
     if (random.below(2) === 0) {
       const { shard, epoch } = random.pick(this.#truth.state.shards);
-      if (!hasCopies(this.#truth.state, shard)) return;
       this.#propose(this.#name(), { t: 'shard-move', shard, epoch, to: random.pick(SERVERS) });
       return;
     }

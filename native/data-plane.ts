@@ -142,7 +142,7 @@ export interface CopyOptions {
   readonly epoch: number;
   readonly incarnation: bigint;
   readonly serverIncarnation: bigint;
-  /** That of the shard here: for it the owner is to be sealed. */
+  /** Id of the copy that is made here: the owner knows it by that once it follows. */
   readonly copy: bigint;
   /** The table here is a base (keepBase): values that it has in the owner's version are not READ. Default: it is empty. */
   readonly base?: boolean;
@@ -191,7 +191,7 @@ export type CopyEvent = 'joined' | 'late' | 'back' | 'unlinked' | 'damaged' | 'u
 
 /**
  * Entries and bytes taken over, some more than once; entries that were here already; one-sided READs, and values that the
- * old owner had to be asked for.
+ * owner had to be asked for.
  */
 export interface CopyStats {
   readonly entries: number;
@@ -280,12 +280,6 @@ export interface DataPlane {
   closeShard(shard: number): Promise<void>;
   layout(shard: number): Promise<ShardLayout>;
   /**
-   * Sealed, a shard takes no changes (clients ask again by themselves) and goes on to be read: the last of it is being
-   * copied. `copy` is the incarnation of the copy for which it is, and no other copy may rely on it; 0n: changes are
-   * taken again.
-   */
-  sealShard(shard: number, copy: bigint): Promise<void>;
-  /**
    * Stops answering and waits until every granted lease has run out and every change that was sent to a copy has taken
    * effect; the shard keeps what is in it, and serveShard goes on with it.
    */
@@ -296,12 +290,11 @@ export interface DataPlane {
   discardCopy(shard: number, copy: bigint): Promise<void>;
   /**
    * Copies a shard from its present owner into the one that is open here and is not served (native/client/copy.h).
-   * Resolves when all was copied once and little is left; what changes is followed until stopCopy. A copy that fails
-   * has no second try: the shard is to be closed and opened anew, or its table is the base of the next copy (keepBase).
+   * Resolves when all was copied once and little is left; what changes is copied on until followCopy or stopCopy. A copy
+   * that fails has no second try: the shard is to be closed and opened anew, or its table is the base of the next copy
+   * (keepBase).
    */
   copyShard(o: CopyOptions): Promise<void>;
-  /** Resolves when the old owner is sealed and both have the same; once for each copy. */
-  finishCopy(shard: number): Promise<CopyStats>;
   /**
    * Ends the copy of a shard, if there is one; what was promised of it rejects with ERR_ABORTED. Returns at once: what
    * the table is taking over just then takes as long as memory for it does. Resolves when nothing of the copy is under
@@ -309,10 +302,11 @@ export interface DataPlane {
    */
   stopCopy(shard: number): Promise<void>;
   /**
-   * Instead of finishCopy: the copy goes on as a backup. The owner names the place in its log up to which everything was
+   * The copy goes on as a backup; once for each copy. The owner names the place in its log up to which everything was
    * copied; from there its records come over a link to the addresses that copyShard was given. Resolves when the owner
-   * has answered the first FOLLOW; nobody waits for the copy yet (requireCopy, at the owner). Rejects as finishCopy
-   * does, and with ERR_BUSY where the owner has as many copies as it can have. Afterwards there is no copy to stop.
+   * has answered the first FOLLOW; nobody waits for the copy yet (requireCopy, at the owner). Rejects with ERR_ABORTED
+   * where nothing is copied or the copy is stopped, as copyShard does where it fails, and with ERR_BUSY where the owner
+   * has as many copies as it can have. Afterwards there is no copy to stop.
    */
   followCopy(shard: number): Promise<CopyStats>;
   /**
@@ -372,8 +366,6 @@ export interface DataPlane {
   setGrantUntil(bootNs: bigint): void;
   /** Which tickets are good from soon after; copies of shards are asked for under the first secret. */
   setAccess(access: DataPlaneAccess): void;
-  /** How long the leases are that are granted from now on; never longer than the options say. */
-  setLeaseMs(ms: number): void;
   /**
    * What each owner's table may register from now on, in bytes: those that are open, and those that are being opened,
    * with whatever limit. One that has more keeps it, and refuses changes that need more. Copies are bounded by

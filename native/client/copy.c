@@ -8,10 +8,9 @@
 #include "copy_internal.h"
 
 enum {
-    PAGE = 1024, /* entries asked for in one page; how many come is bounded by bytes */
-    LITTLE = 64, /* changes in a page that are little */
-    /* pages of changes after the last key, before it is caught up however much changes: sealing ends it */
-    PATIENCE = 64,
+    PAGE = 1024,         /* entries asked for in one page; how many come is bounded by bytes */
+    LITTLE = 64,         /* changes in a page that are little */
+    PATIENCE = 64,       /* pages of changes after the last key, before it is caught up however much changes */
     CHANGES_A_PAGE = 16, /* pages of changes after each of keys, where clients change more than one holds */
     REST_MS = 2,         /* between two questions for changes when there are none */
     GIVE_WAY_MS = 2      /* the most that it rests after a page */
@@ -81,7 +80,7 @@ static fkv_status ask(shard_copy *c, uint8_t flags, uint64_t expected) {
 
 /* ---- the copy ---- */
 
-/* One page of changes. *state: FKV_CHANGED_* of the old owner, SEALED only where it is for this copy. */
+/* One page of changes. *state: FKV_CHANGED_* of the owner. */
 static fkv_status follow(shard_copy *c, uint32_t *entries, uint32_t *state) {
     /* Not before all keys were listed: it would join anew after each page. */
     bool joins = !c->caught_up && __atomic_load_n(&c->joins, __ATOMIC_RELAXED);
@@ -89,7 +88,6 @@ static fkv_status follow(shard_copy *c, uint32_t *entries, uint32_t *state) {
     if (s != FKV_OK) return s;
     uint64_t place = c->answer.reply.version;
     *state = c->answer.reply.user_flags;
-    if (c->answer.reply.expiry_ms != c->config.copy) *state &= ~(uint32_t)FKV_CHANGED_SEALED;
     s = copy_take_page(c, 0, 0, entries);
     c->place = place;
     return s;
@@ -126,17 +124,14 @@ static fkv_status copy_all(shard_copy *c) {
 static fkv_status run(shard_copy *c) {
     fkv_status s = copy_all(c);
     uint32_t entries, state = 0, pages = 0;
-    bool told = false;
     while (s == FKV_OK) {
         s = follow(c, &entries, &state);
         if (s != FKV_OK) break;
-        if (!told && ((state & FKV_CHANGED_ALL && entries <= LITTLE) || ++pages == PATIENCE)) {
-            told = true;
+        if (c->caught_up && ((state & FKV_CHANGED_ALL && entries <= LITTLE) || ++pages == PATIENCE)) {
             c->caught_up(c->caught_up_ctx, FKV_OK, NULL);
             c->caught_up = NULL;
         }
         if (c->join.said) return copy_stopping(c) ? FKV_ABORTED : FKV_OK;
-        if (told && state == (FKV_CHANGED_ALL | FKV_CHANGED_SEALED)) return FKV_OK;
         if (copy_stopping(c)) return FKV_ABORTED;
         if (entries == 0) rest(c, REST_MS * COPY_MS);
     }
@@ -166,12 +161,6 @@ static fkv_status connect_to_owner(shard_copy *c) {
     return s == FKV_OK ? lookup_set_route(c->l, &r) : s;
 }
 
-static shard_copy_stats *stats_of(const shard_copy *c) {
-    shard_copy_stats *out = malloc(sizeof *out);
-    if (out) *out = c->stats;
-    return out;
-}
-
 static void end(shard_copy *c, fkv_status s) {
     if (s != FKV_OK && c->caught_up) c->caught_up(c->caught_up_ctx, s, NULL);
     pthread_mutex_lock(&c->lock);
@@ -182,10 +171,10 @@ static void end(shard_copy *c, fkv_status s) {
     c->done = NULL;
     c->waiters = NULL;
     pthread_mutex_unlock(&c->lock);
-    if (done && c->join.said && s == FKV_OK)
+    if (done && s == FKV_OK)
         join_point_follow(&c->join, &c->config, &c->stats, done, c->done_ctx);
     else if (done)
-        done(c->done_ctx, s, s == FKV_OK ? stats_of(c) : NULL);
+        done(c->done_ctx, s, NULL);
     for (shard_copy_waiter *w = waiters, *next; w; w = next) {
         next = w->next; /* it is gone with the call */
         w->ended(w->ctx, FKV_OK, NULL);
@@ -254,20 +243,17 @@ fkv_status shard_copy_start(const shard_copy_config *config, dataplane_done caug
     return FKV_NO_MEMORY;
 }
 
-static void finish(shard_copy *c, bool joins, dataplane_done done, void *ctx) {
+void shard_copy_follow(shard_copy *c, dataplane_done done, void *ctx) {
     pthread_mutex_lock(&c->lock);
     bool ended = c->ended;
     if (!ended) {
         c->done = done;
         c->done_ctx = ctx;
-        __atomic_store_n(&c->joins, joins, __ATOMIC_RELAXED);
+        __atomic_store_n(&c->joins, true, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&c->lock);
-    if (ended) done(ctx, c->status, c->status == FKV_OK ? stats_of(c) : NULL);
+    if (ended) done(ctx, c->status, NULL); /* it has failed: it does not end well before it is told to follow */
 }
-
-void shard_copy_finish(shard_copy *c, dataplane_done done, void *ctx) { finish(c, false, done, ctx); }
-void shard_copy_follow(shard_copy *c, dataplane_done done, void *ctx) { finish(c, true, done, ctx); }
 
 static void tell_to_stop(shard_copy *c) {
     __atomic_store_n(&c->stopping, true, __ATOMIC_RELAXED);

@@ -33,7 +33,7 @@ struct shard_copy {
     pthread_mutex_t lock; /* of the next six; and held while an import is told */
     dataplane_done done;
     void *done_ctx;
-    bool joins; /* atomic: `done` is of shard_copy_follow */
+    bool joins; /* atomic: shard_copy_follow was called */
     shard_copy_waiter *waiters;
     bool ended;
     fkv_status status; /* how, once ended */
@@ -46,7 +46,7 @@ struct shard_copy {
     fkv_status failed; /* the first thing that went wrong in a page */
     uint8_t *batch;    /* fkv_scan_entry, key, value, ... */
     size_t batch_bytes, batch_room, expected_bytes;
-    uint64_t place; /* in the old owner's log */
+    uint64_t place; /* in the owner's log of changes */
     join_point join;
     bool *same; /* of the page's entries, where the table has a base: they are there */
     uint64_t *version;

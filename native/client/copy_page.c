@@ -1,4 +1,4 @@
-/* copy_page.c: a page of entries that the old owner listed comes into the table: with the values that came along, or that
+/* copy_page.c: a page of entries that the owner listed comes into the table: with the values that came along, or that
  * are READ here, and but for what the table has already.
  *
  * Invariant: what is lent to the table, and the page while values of it are under way, stay until they are given back. */

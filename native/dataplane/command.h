@@ -20,7 +20,6 @@ struct command {
     void (*opens)(job *); /* on the worker's thread, when these are made */
     shard *failed;        /* to be freed on the memory thread */
     dataplane_stats *stats;
-    uint64_t sealed_for;
     uint64_t copy; /* id of one */
     struct copy_join *join;
     struct copy_lead *lead;

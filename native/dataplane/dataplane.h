@@ -293,17 +293,13 @@ void dataplane_snapshot(dataplane *d, uint32_t shard, dataplane_done done, void 
 /* result: dataplane_layout */
 void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
 
-/* ---- a shard that moves (native/client/copy.h) ---- */
-/* The old owner: sealed, the shard takes no changes (BUSY) and goes on to be read; those that are prepared still take
- * effect. Done at once: that nothing is left is told by FKV_CHANGED_SEALED (wire.h). `copy` is the incarnation of the
- * copy for which it is sealed, and no other may rely on it: an owner that is late to hear of a move's end is sealed for
- * longer. 0: it takes changes again. NOT_OWNER when it is not open, BUSY when it is being closed. */
-void dataplane_seal_shard(dataplane *d, uint32_t shard, uint64_t copy, dataplane_done done, void *ctx);
-/* The old owner: answers nothing and grants nothing; done when every lease that covers the shard has run out and
- * nothing that was prepared is left. All that is in it stays, and is served again by dataplane_serve_shard. NOT_OWNER
- * when it is not open; BUSY when it is being closed, or is served or closed before that. */
+/* The shard answers nothing and grants nothing; done when every lease that covers it has run out and nothing that was
+ * prepared is left. All that is in it stays, and is served again by dataplane_serve_shard. NOT_OWNER when it is not open;
+ * BUSY when it is being closed, or is served or closed before that. */
 void dataplane_pause_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
-/* The new owner, before it serves: takes entries over, with their versions. `entries` is whole fkv_scan_entry as in a
+
+/* ---- a shard that is copied (native/client/copy.h) ---- */
+/* Before the shard is served, or a copy: takes entries over, with their versions. `entries` is whole fkv_scan_entry as in a
  * SCAN reply, each with its value and namespace; one of version 0 takes its key away. One of a version that is not
  * above the present one is passed over. The bytes stay the caller's and must stay as they are until done. TABLE_FULL
  * and the like: what came before has been taken over. BUSY when the shard is served. Of a durable shard it is on the disk
@@ -405,9 +401,6 @@ void dataplane_set_grant_until(dataplane *d, uint64_t boot_ns);
  * BAD_REQUEST, NO_MEMORY, or CLOSED while it does not run. */
 fkv_status dataplane_set_access(dataplane *d, const dataplane_access *a);
 
-/* How long the leases are that are granted from now on, where the owner's own does not end before: at least 1 and at
- * most what the configuration says. Short ones before a shard is closed, so that closing it takes no longer. */
-void dataplane_set_lease_ms(dataplane *d, uint32_t ms);
 /* What each owner's table may register from soon after, at least TABLE_MEMORY_MIN: those that are open, and those that
  * are opened later, whatever they are opened with. Copies may have config.memory_bytes (storage/shard.c). */
 void dataplane_set_table_memory(dataplane *d, uint64_t bytes);

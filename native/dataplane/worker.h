@@ -8,7 +8,7 @@
  *   transfer    a large value on its way from a client's memory into an extent (serve/transfer.c)
  *
  * Threads. A worker and everything below it belongs to the worker's thread; other threads reach it by jobs in its
- * mailbox, and by `dataplane.grant_until_ns`, `lease_ms` and `table_memory`. Before the thread starts and after it was
+ * mailbox, and by `dataplane.grant_until_ns` and `table_memory`. Before the thread starts and after it was
  * joined, they belong to the thread that starts and stops. A job that was posted belongs to the thread it was posted
  * to.
  */
@@ -70,7 +70,6 @@ struct dataplane {
     uint64_t grant_until_ns;                 /* atomic */
     pthread_mutex_t keys_lock;               /* of `keys`, which transports' threads look at */
     struct access_rules *keys;
-    uint32_t lease_ms;     /* atomic: of the next grants */
     uint64_t table_memory; /* atomic: dataplane_set_table_memory; 0: not called yet */
     uint32_t clients;      /* atomic: connections of all workers */
     fab_domain *domain[FAB_PLACES];

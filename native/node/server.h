@@ -94,7 +94,6 @@ typedef enum {
     CALL_NOTHING,
     CALL_LAYOUT,
     CALL_STATS,
-    CALL_COPIED,
     CALL_STOPPED,
     CALL_FOLLOWED,
     CALL_REQUIRED,
@@ -153,7 +152,6 @@ call *server_begin(napi_env env, server *s, call_kind kind, napi_value *promise)
 
 /* server_copies.c: methods, and what follows from them. */
 napi_value server_copy_shard(napi_env env, napi_callback_info info);
-napi_value server_finish_copy(napi_env env, napi_callback_info info);
 napi_value server_stop_copy(napi_env env, napi_callback_info info);
 napi_value server_follow_copy(napi_env env, napi_callback_info info);
 void server_copy_stopped(const call *c); /* on the event loop, for CALL_STOPPED and CALL_FOLLOWED */

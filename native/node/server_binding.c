@@ -50,26 +50,6 @@ static napi_value layout(napi_env env, napi_callback_info info) {
     return call_shard(env, info, CALL_LAYOUT, dataplane_get_layout);
 }
 
-/* ---- a shard that moves ---- */
-
-static napi_value seal_shard(napi_env env, napi_callback_info info) {
-    napi_value self, argv[2], promise;
-    double shard;
-    uint64_t copy;
-    bool whole;
-    server *s = server_self(env, info, &self, argv, 2);
-    if (!s) return NULL;
-    uint32_t shards = s->options.config.shards;
-    if (napi_get_value_double(env, argv[0], &shard) != napi_ok || !(shard >= 0 && shard < shards) ||
-        shard != (uint32_t)shard || napi_get_value_bigint_uint64(env, argv[1], &copy, &whole) != napi_ok || !whole) {
-        binding_bad_option(env, "shard must be an integer from 0 to %u, copy a bigint of 64 bits", shards - 1);
-        return NULL;
-    }
-    call *c = server_begin(env, s, CALL_NOTHING, &promise);
-    if (c) dataplane_seal_shard(s->d, (uint32_t)shard, copy, server_done, c);
-    return promise;
-}
-
 static napi_value stats(napi_env env, napi_callback_info info) {
     napi_value self, promise;
     server *s = server_self(env, info, &self, NULL, 0);
@@ -106,20 +86,6 @@ static napi_value set_access(napi_env env, napi_callback_info info) {
         return NULL;
     }
     s->secret = a.secret[0];
-    return napi_get_undefined(env, &undefined) == napi_ok ? undefined : NULL;
-}
-
-static napi_value set_lease_ms(napi_env env, napi_callback_info info) {
-    napi_value self, argv[1], undefined;
-    double ms;
-    server *s = server_self(env, info, &self, argv, 1);
-    if (!s) return NULL;
-    if (napi_get_value_double(env, argv[0], &ms) != napi_ok || !(ms >= 1 && ms <= DATAPLANE_LEASE_MS_MAX) ||
-        ms != (uint32_t)ms) {
-        binding_bad_option(env, "ms must be an integer from 1 to %d", DATAPLANE_LEASE_MS_MAX);
-        return NULL;
-    }
-    dataplane_set_lease_ms(s->d, (uint32_t)ms);
     return napi_get_undefined(env, &undefined) == napi_ok ? undefined : NULL;
 }
 
@@ -309,12 +275,10 @@ bool binding_init_server(napi_env env, napi_value exports) {
         { "serveShard", serve_shard },
         { "closeShard", close_shard },
         { "relyOnDisk", rely_on_disk },
-        { "sealShard", seal_shard },
         { "pauseShard", pause_shard },
         { "snapshot", snapshot },
         { "discardCopy", server_discard_copy },
         { "copyShard", server_copy_shard },
-        { "finishCopy", server_finish_copy },
         { "stopCopy", server_stop_copy },
         { "followCopy", server_follow_copy },
         { "followOwner", server_follow_owner },
@@ -329,7 +293,6 @@ bool binding_init_server(napi_env env, napi_value exports) {
         { "stats", stats },
         { "setGrantUntil", set_grant_until },
         { "setAccess", set_access },
-        { "setLeaseMs", set_lease_ms },
         { "setTableMemory", set_table_memory },
         { "close", close_method },
     };

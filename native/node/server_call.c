@@ -39,7 +39,7 @@ static void settle(napi_env env, call *c) {
             value = server_layout(env, c->result);
         else if (c->kind == CALL_STATS)
             value = server_stats(env, c->result);
-        else if ((c->kind == CALL_COPIED || c->kind == CALL_FOLLOWED) && c->result)
+        else if (c->kind == CALL_FOLLOWED && c->result)
             value = server_copy_stats(env, c->result);
         else if (c->kind == CALL_REQUIRED)
             value = server_required(env, *(const uint64_t *)c->result);

@@ -82,18 +82,6 @@ static call *begin_on_copy(napi_env env, napi_callback_info info, call_kind kind
     return server_begin(env, s, kind, promise);
 }
 
-napi_value server_finish_copy(napi_env env, napi_callback_info info) {
-    napi_value promise;
-    copying *k;
-    call *c = begin_on_copy(env, info, CALL_COPIED, &k, &promise);
-    if (!c) return promise;
-    if (k && !k->stopping)
-        shard_copy_finish(k->copy, server_done, c);
-    else
-        server_done(c, FKV_ABORTED, NULL);
-    return promise;
-}
-
 napi_value server_follow_copy(napi_env env, napi_callback_info info) {
     napi_value promise;
     copying *k;

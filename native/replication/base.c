@@ -31,7 +31,7 @@ static void keep(shard *s) {
     snapshots_end(s);
     if (s->durable) durable_end(s);
     change_log_free(&s->log);
-    s->drawn_bytes = s->sealed_for = 0;
+    s->drawn_bytes = 0;
     dedup_drop_slot(&s->w->dedup, s->slot);
     s->tick_ns = s->w->now_ns;
     fkv_status status = open_anew(s, s->epoch, c->copy);

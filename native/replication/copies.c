@@ -113,9 +113,9 @@ void copies_came_further(shard *s, int place) {
 /* ---- a config ---- */
 
 /* Nothing is known of any until it follows. Who joins may lack what is committed from here on. The owner before is one
- * copy less. */
+ * copy less, unless nobody wants another. */
 void copies_led(shard *s, const replica_config *c) {
-    s->lost_until_ns = s->w->now_ns + LOST_NS;
+    s->lost_until_ns = c->alone ? 0 : s->w->now_ns + LOST_NS;
     for (int i = 0; i < REPLICA_PEERS; i++) {
         const replica_peer *p = &s->replica.peer[i];
         bool joins = p->standing == REPLICA_JOINS;
@@ -134,7 +134,7 @@ void copies_configured(shard *s, const replica_config *c) {
     for (int i = 0; i < REPLICA_PEERS; i++) {
         uint32_t now = s->replica.peer[i].standing;
         bool was_in_sync = before[i].standing == REPLICA_IN_SYNC, is_in_sync = now == REPLICA_IN_SYNC;
-        if (was_in_sync && !is_in_sync && is_lost(&s->place[i])) s->lost_until_ns = s->w->now_ns + LOST_NS;
+        if (was_in_sync && !is_in_sync && is_lost(&s->place[i]) && !c->alone) s->lost_until_ns = s->w->now_ns + LOST_NS;
         if (is_in_sync && !was_in_sync) s->lost_until_ns = 0;
         if (before[i].standing != REPLICA_NONE && now == REPLICA_NONE) forget(s, i, before[i].id);
         if (now == REPLICA_IN_SYNC && s->place[i].requiring) end_require(&s->place[i], FKV_ABORTED, NULL);

@@ -116,7 +116,7 @@ static fkv_status become_copy(shard *s, uint64_t id) {
     for (int i = 0; i < REPLICA_PEERS; i++) copies_place(s, i, 0);
     copies_expect_none(s);
     s->backups = s->durable;
-    s->drawn_bytes = s->sealed_for = s->lease_most_ns = 0;
+    s->drawn_bytes = s->lease_most_ns = 0;
     s->state = SHARD_OPEN;
     shard_limit(s);
     return FKV_OK;

@@ -1,4 +1,4 @@
-/* import.c: entries of a shard that moves here are taken over into its table, before the shard is served, with their
+/* import.c: entries of a shard that is copied here are taken over into its table, before the copy follows, with their
  * versions.
  *
  * A command has whole entries; they are taken in order, and one command after the other. When the table must first have

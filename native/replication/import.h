@@ -1,4 +1,4 @@
-/* import.h: entries of a shard that moves here; see import.c. Private to native/replication. */
+/* import.h: entries of a shard that is copied here; see import.c. Private to native/replication. */
 #ifndef FARKV_REPLICATION_IMPORT_H
 #define FARKV_REPLICATION_IMPORT_H
 #include "../dataplane/command.h"

@@ -43,12 +43,6 @@ void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, voi
     command_ask(d, shard, shard_layout, PLACE_OPEN, done, ctx);
 }
 
-void dataplane_seal_shard(dataplane *d, uint32_t shard, uint64_t copy, dataplane_done done, void *ctx) {
-    command *c = command_make(d, shard, shard_seal, done, ctx);
-    if (!c) return;
-    c->sealed_for = copy;
-    command_post(d, c, PLACE_OPEN);
-}
 void dataplane_set_grant_until(dataplane *d, uint64_t boot_ns) {
     __atomic_store_n(&d->grant_until_ns, boot_ns, __ATOMIC_RELAXED);
 }
@@ -79,11 +73,6 @@ fkv_status dataplane_set_access(dataplane *d, const dataplane_access *from) {
     }
     pthread_mutex_unlock(&d->lock);
     return s;
-}
-
-void dataplane_set_lease_ms(dataplane *d, uint32_t ms) {
-    uint32_t most = d->c.lease_ms;
-    __atomic_store_n(&d->lease_ms, ms < 1 ? 1 : ms > most ? most : ms, __ATOMIC_RELAXED);
 }
 
 void dataplane_set_table_memory(dataplane *d, uint64_t bytes) {

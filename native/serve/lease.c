@@ -34,7 +34,7 @@ static uint64_t longest_of(const shard *s) {
 
 uint32_t lease_grant(worker *w, fkv_shard_range range, uint32_t at, fkv_lease_shard *out, uint32_t room, uint32_t *next,
                      uint64_t *granted_ns) {
-    uint64_t now = fkv_now_ns(), most = (uint64_t)__atomic_load_n(&w->d->lease_ms, __ATOMIC_RELAXED) * 1000000u;
+    uint64_t now = fkv_now_ns(), most = (uint64_t)w->d->c.lease_ms * 1000000u;
     uint64_t granted = left(__atomic_load_n(&w->d->grant_until_ns, __ATOMIC_RELAXED), now, most);
     uint32_t n = 0, i = w->expecting ? at : max_u32(at, range.count);
     for (; i < lease_places(range) && n < room && granted; i++) {

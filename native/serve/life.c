@@ -3,7 +3,7 @@
  *
  * A shard that is being closed answers nothing any more, its table is not touched any more, and it waits until every
  * lease that covers it has run out: until then what clients READ there is still the truth, since nobody else has the
- * shard yet. One that is paused is as quiet, and keeps what it has: it is another owner's soon, or goes on. */
+ * shard yet. One that is paused is as quiet, and keeps what it has: its server ends, or it goes on. */
 #include "life.h"
 #include "../base/assert.h"
 #include "../dataplane/client.h"
@@ -46,14 +46,6 @@ void shard_serve(job *j) {
         return;
     }
     command_done(c, status == FKV_OK ? serve_now(s) : status, NULL);
-}
-
-void shard_seal(job *j) {
-    command *c = (command *)j;
-    shard *s = command_shard(c);
-    fkv_status status = !s ? command_none(c) : s->state == SHARD_CLOSING ? FKV_BUSY : FKV_OK;
-    if (status == FKV_OK) s->sealed_for = c->sealed_for;
-    command_done(c, status, NULL);
 }
 
 void shard_layout(job *j) {

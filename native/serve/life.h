@@ -7,7 +7,6 @@
 void shard_serve(job *j);
 void shard_close(job *j);
 void shard_layout(job *j);
-void shard_seal(job *j);
 void shard_pause(job *j);
 /* worker.limits: dataplane_set_table_memory was called. */
 void shard_limits(job *j);

@@ -239,10 +239,7 @@ void read_changed(op *o) {
         return;
     }
     o->reply.version = place;
-    /* One that is prepared may still be committed. */
-    if (place == s->log.end)
-        o->reply.user_flags = FKV_CHANGED_ALL | (s->sealed_for && s->held == 0 ? FKV_CHANGED_SEALED : 0);
-    o->reply.expiry_ms = s->sealed_for;
+    if (place == s->log.end) o->reply.user_flags = FKV_CHANGED_ALL;
     o->stream_bytes = out.bytes;
     if (joins && place == s->log.end) {
         status = repl_join(s, o->request.expiry);

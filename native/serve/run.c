@@ -127,9 +127,6 @@ static attempt_result prepare(op *o) {
     o->fed = false;
     if (shard_hands(o->shard)) return ATTEMPT_MEMORY;
     if (shard_status(o->worker, o->shard) != FKV_OK) return ended(o, FKV_SHARD_CLOSED);
-    /* After it was looked at what is remembered: what was done already is answered so. The client asks again, its next
-     * owner too. */
-    if (o->shard->sealed_for) return ended(o, FKV_BUSY); /* mutation: dataplane/sealed-changes */
     o->value_bytes = r->value_bytes;
     if (derives) {
         attempt_result looked = look(o, &d);

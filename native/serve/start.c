@@ -119,7 +119,6 @@ fkv_status dataplane_create(const dataplane_config *c, dataplane **out) {
         return FKV_NO_MEMORY;
     }
     d->grant_until_ns = UINT64_MAX;
-    d->lease_ms = d->c.lease_ms;
     pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->keys_lock, NULL);
     pthread_cond_init(&d->stopped, NULL);

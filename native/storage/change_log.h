@@ -1,5 +1,5 @@
-/* change_log.h: which keys of a shard were changed lately, in order: what the server that the shard moves to has still
- * to copy.
+/* change_log.h: which keys of a shard were changed lately, in order: what a server that copies the shard has still to
+ * copy.
  *
  * For: one shard, on its worker's thread, from the first question of a copying server on; nothing is kept, and nothing
  * is paid, before that. Not for: what was changed: the table knows. A key is noted when its change is committed, so
@@ -8,7 +8,7 @@
  *
  * Places in the log are counted in bytes and only rise. The oldest notes give way when the room is used up; who asks
  * for a place that is gone is told so and has to begin anew. A log that nobody asked for CHANGE_LOG_IDLE_NS is given
- * up, whether anything is changed or not: its move was called off. */
+ * up, whether anything is changed or not: the copy has joined, or ended. */
 #ifndef FARKV_STORAGE_CHANGE_LOG_H
 #define FARKV_STORAGE_CHANGE_LOG_H
 #include <stdbool.h>

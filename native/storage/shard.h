@@ -136,10 +136,8 @@ struct shard {
     command *handing;                /* is told when the shard may be given to `heir` */
     uint64_t heir, handing_until_ns; /* id of its copy; then it is given up */
     uint64_t lease_most_ns;          /* longer leases are not granted of it; 0: no such bound */
-    /* not 0: takes no changes, for it is about to be another owner's, who has this copy */
-    uint64_t sealed_for;
-    change_log log;   /* of changed keys, while another server copies the shard */
-    fkv_list imports; /* commands, in order: entries to be taken over; none once it is served */
+    change_log log;                  /* of changed keys, while another server copies the shard */
+    fkv_list imports;                /* commands, in order: entries to be taken over; none once it is served */
 };
 
 fkv_status shard_add_segment(shard *s, segment *m);

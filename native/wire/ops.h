@@ -29,7 +29,7 @@ enum {
     FKV_REQUEST_RENDEZVOUS = 1,  /* the value is a fkv_rendezvous, to be READ by the owner */
     FKV_REQUEST_SCAN_VALUES = 2, /* SCAN replies with values too, where they fit; SCAN_COPY: small ones */
     FKV_REQUEST_RETRY = 4,       /* this change was sent before */
-    FKV_REQUEST_SCAN_COPY = 8,   /* SCAN of every namespace, by the server that the shard moves to */
+    FKV_REQUEST_SCAN_COPY = 8,   /* SCAN of every namespace, by a server that copies the shard */
     /* with SCAN_COPY: of the keys that were changed since a place in the shard's log of changes. `expected` = that
      * place, 0: the log begins now, if there is none, and nothing is listed; `version` of the last message = the next
      * place. An entry is what its key has by now; version 0: nothing. `user_flags` of the reply: FKV_CHANGED_*.

@@ -27,8 +27,8 @@
  * that is answered BUSY, NOT_OWNER or SHARD_CLOSED, and was sent once, had no effect and has none later. UNDECIDED says
  * that it may: its owner has sent it to a backup, which may be the next owner, and does not learn any more what became
  * of it. It is to be sent again under the same sequence, with FKV_REQUEST_RETRY, to whoever owns the shard then. Windows
- * do not go with a shard to its next owner, nor to the next start of this one: there a retry of what was sent before is
- * STALE_SEQUENCE.
+ * go with a shard to a copy that becomes the next owner's, and to nobody who opens it empty, nor to the next start of
+ * this owner: there a retry of what was sent before is STALE_SEQUENCE.
  *
  * Leases. A LEASE reply lists the shards that it covers, each with its incarnation (fkv_lease_shard). It says: until
  * the time at which the client *sent* the request plus the nanoseconds granted, less the clocks' drift, what a READ
@@ -188,10 +188,8 @@ static_assert(sizeof(fkv_report) == 40, "drawing");
 /* ---- requests ---- */
 enum {
     FKV_CHANGED_ALL = 1, /* there was no more to list */
-    /* and there will be no more, for the copy that `expiry_ms` of the reply names: the shard takes no changes
-     * (dataplane_seal_shard) */
-    FKV_CHANGED_SEALED = 2,
-    /* the copy has joined: behind the entries are those of FKV_SCAN_JOIN_POINT and FKV_SCAN_SEQUENCES */
+    /* the copy has joined: behind the entries are those of FKV_SCAN_JOIN_POINT and FKV_SCAN_SEQUENCES. 2 had another
+     * meaning and is free no more */
     FKV_CHANGED_JOINED = 4
 };
 

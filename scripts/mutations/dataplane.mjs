@@ -7,7 +7,7 @@ const dataplane = by('dataplane');
 export const mutations = rows('dataplane', {
   'changes-fallen-out': [
     instead('status = FKV_STALE_SEQUENCE', 'place = change_log_begin(&s->log, now)'),
-    by('move_copy')('more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost'),
+    by('copy')('more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost'),
   ],
   'retry-made-again': [never(), dataplane('a_retry_is_answered_and_not_made_again')],
   'retry-at-next-owner': [never(), by('dataplane_retry')('a_retry_of_what_an_earlier_owner_was_sent_is_indeterminate')],
@@ -34,11 +34,7 @@ export const mutations = rows('dataplane', {
     drop(),
     by('dataplane_shard')('what_arrives_while_the_owner_is_paused_past_its_lease_is_not_answered'),
   ],
-  'sealed-changes': [
-    never(),
-    by('move_copy')('a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_after_all'),
-  ],
-  'change-unnoted': [drop(), by('move_copy')('what_changes_while_it_is_copied_comes_along')],
-  'ended-stays': [drop(), by('move_copy')('an_entry_that_ends_while_it_is_copied_leaves_nothing_older')],
-  'moved-version': [never(), by('move_copy')('a_copy_has_every_entry_with_its_version_flags_and_time_to_live')],
+  'change-unnoted': [drop(), by('copy')('what_changes_while_it_is_copied_comes_along')],
+  'ended-stays': [drop(), by('copy')('an_entry_that_ends_while_it_is_copied_leaves_nothing_older')],
+  'moved-version': [never(), by('copy')('a_copy_has_every_entry_with_its_version_flags_and_time_to_live')],
 });

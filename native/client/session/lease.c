@@ -67,7 +67,7 @@ bool session_renew(session *s, session_peer *p) {
 }
 
 void lease_report_last(session *s) {
-    /* Owners count nothing that their copiers report, and a shard that moves would wait for the end of the lease. */
+    /* Owners count nothing that their copiers report, and a shard that is handed over would wait for the end of the lease. */
     if (s->config.pass.ticket.flags & FKV_TICKET_SERVERS) return;
     fkv_report report;
     if (!s->hooks.report(s->hooks.ctx, &report)) return;

@@ -276,7 +276,7 @@ TEST(a_copy_that_joins_with_its_base_gives_no_lease_before_that_is_on_its_disk) 
     end();
 }
 
-/* ---- a shard that moves here without being a copy ---- */
+/* ---- a shard that is served with what was taken over, and was no copy ---- */
 
 static uint8_t entries[KEYS * (VALUE + 100)];
 static uint32_t list_entries(void) {

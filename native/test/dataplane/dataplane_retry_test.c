@@ -196,8 +196,7 @@ TEST(a_retry_of_what_an_earlier_owner_was_sent_is_indeterminate) {
     rig_down(&r);
 }
 
-/* A shard that is copied is open at its next owner for as long as that takes, and its present owner makes changes until
- * the end. */
+/* A shard may be open at its next owner for long, while the one before makes changes. */
 TEST(a_shard_that_was_open_for_long_before_it_is_served_takes_no_retry_either) {
     rig r;
     raw c;

@@ -222,24 +222,6 @@ TEST(what_arrives_while_the_owner_is_paused_past_its_lease_is_not_answered) {
     down();
 }
 
-TEST(leases_can_be_made_shorter_and_as_long_as_before) {
-    fkv_lease_shard list[RIG_SHARDS];
-    fkv_reply reply;
-    up(TABLE_MEMORY_MIN);
-    lease(list, &reply);
-    uint64_t usual = reply.expiry_ms;
-    dataplane_set_lease_ms(r.d, 20);
-    lease(list, &reply);
-    CHECK_EQ(reply.expiry_ms, usual / 10);
-    dataplane_set_lease_ms(r.d, UINT32_MAX);
-    lease(list, &reply);
-    CHECK_EQ(reply.expiry_ms, usual);
-    dataplane_set_lease_ms(r.d, 0);
-    lease(list, &reply);
-    CHECK_EQ(reply.expiry_ms, usual / 200);
-    down();
-}
-
 static uint32_t layouts; /* atomic */
 static void count_layout(void *ctx, uint32_t shard, uint32_t epoch) {
     (void)ctx, (void)shard, (void)epoch;
@@ -451,7 +433,6 @@ static void tests(void) {
     RUN(a_closing_shard_is_leased_no_more_and_closes_after_its_last_lease);
     RUN(nothing_is_granted_or_acknowledged_beyond_the_owners_own_lease);
     RUN(what_arrives_while_the_owner_is_paused_past_its_lease_is_not_answered);
-    RUN(leases_can_be_made_shorter_and_as_long_as_before);
     RUN(the_layout_names_every_segment_and_grows_with_the_table);
     RUN(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself);
     if (provider == FAB_SIM) return; /* its memory is this process's, and its time runs slowly */

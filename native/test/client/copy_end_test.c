@@ -1,64 +1,64 @@
-/* move_end_test.c: copies of a shard that end before the shard has moved, told to or cancelled, and what the old owner
- * keeps for them. */
+/* copy_end_test.c: copies of a shard that end before they have joined, told to or cancelled, and what the owner keeps for
+ * them. */
 #include "../../storage/change_log.h"
-#include "move_rig.h"
+#include "copy_rig.h"
 
 TEST(a_copy_ends_when_it_is_told_to_at_any_time) {
-    move m;
+    pair p;
     char key[24];
-    move_up(&m, 8 << 20);
-    for (uint32_t i = 0; i < 300; i++) CHECK_EQ(kit_put(&m.k, key_of(&m.k, i, key), "v", 1, 20000).status, FKV_OK);
+    pair_up(&p, 8 << 20);
+    for (uint32_t i = 0; i < 300; i++) CHECK_EQ(kit_put(&p.k, key_of(&p.k, i, key), "v", 1, 20000).status, FKV_OK);
     for (int i = 0; i < 20; i++) {
-        copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
-        for (int n = 0; n < i * 3; n++) free(rig_stats(&m.to));
-        shard_copy_stop(m.copy);
-        m.copy = NULL;
-        CHECK(rig_is_done(&m.caught_up));
+        copy_begin(&p, FKV_TICKET_READ | FKV_TICKET_COPY);
+        for (int n = 0; n < i * 3; n++) free(rig_stats(&p.to));
+        shard_copy_stop(p.copy);
+        p.copy = NULL;
+        CHECK(rig_is_done(&p.caught_up));
     }
-    rig_close(&m.to, 0);
-    copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
-    CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_NOT_OWNER);
-    move_down(&m);
+    rig_close(&p.to, 0);
+    copy_begin(&p, FKV_TICKET_READ | FKV_TICKET_COPY);
+    CHECK_EQ(wait_turning(&p, &p.caught_up), FKV_NOT_OWNER);
+    pair_down(&p);
 }
 
 /* The thread of `to` is held up, and something waits for it: what the copy has lent to it. */
-static void lent(move *m) {
+static void lent(pair *p) {
     uint64_t start = fkv_now_ns();
-    while (!mailbox_ready(&m->to.d->worker[0]->box)) {
-        kit_turn(&m->k);
+    while (!mailbox_ready(&p->to.d->worker[0]->box)) {
+        kit_turn(&p->k);
         CHECK(check_in_time(start));
     }
 }
 
 TEST(a_copy_that_is_cancelled_while_the_table_has_what_it_lent_ends_only_then_and_nobody_waits_for_it) {
-    move m;
+    pair p;
     char key[24];
     rig_hold h;
     rig_call told[2], late;
     shard_copy_waiter waiters[2], last;
-    move_up(&m, 4 << 20);
-    CHECK_EQ(kit_put(&m.k, key_of(&m.k, 1, key), "v", 1, 20000).status, FKV_OK);
-    rig_hold_up(&h, &m.to);
-    copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
-    lent(&m);
-    shard_copy_finish(m.copy, rig_done, &m.done);
+    pair_up(&p, 4 << 20);
+    CHECK_EQ(kit_put(&p.k, key_of(&p.k, 1, key), "v", 1, 20000).status, FKV_OK);
+    rig_hold_up(&h, &p.to);
+    copy_begin(&p, FKV_TICKET_READ | FKV_TICKET_COPY);
+    lent(&p);
+    shard_copy_follow(p.copy, rig_done, &p.done);
     for (int i = 0; i < 2; i++) {
         rig_call_init(&told[i]);
         waiters[i] = (shard_copy_waiter){ .ended = rig_done, .ctx = &told[i] };
-        shard_copy_cancel(m.copy, &waiters[i]);
+        shard_copy_cancel(p.copy, &waiters[i]);
     }
-    CHECK(!rig_is_done(&m.caught_up) && !rig_is_done(&m.done));
+    CHECK(!rig_is_done(&p.caught_up) && !rig_is_done(&p.done));
     CHECK(!rig_is_done(&told[0]) && !rig_is_done(&told[1]));
     rig_let_go(&h);
     for (int i = 0; i < 2; i++) CHECK_EQ(rig_wait(&told[i]), FKV_OK);
-    CHECK_EQ(m.caught_up.status, FKV_ABORTED);
-    CHECK_EQ(m.done.status, FKV_ABORTED);
+    CHECK_EQ(p.caught_up.status, FKV_ABORTED);
+    CHECK_EQ(p.done.status, FKV_ABORTED);
     /* It has ended. */
     rig_call_init(&late);
     last = (shard_copy_waiter){ .ended = rig_done, .ctx = &late };
-    shard_copy_cancel(m.copy, &last);
+    shard_copy_cancel(p.copy, &last);
     CHECK(rig_is_done(&late));
-    move_down(&m);
+    pair_down(&p);
 }
 
 /* On the owner's thread. */
@@ -82,31 +82,31 @@ static look look_at(rig *r) {
     return l;
 }
 
-TEST(the_log_of_a_move_that_was_called_off_is_given_up_though_nothing_changes) {
-    move m;
+TEST(the_log_of_a_copy_that_was_called_off_is_given_up_though_nothing_changes) {
+    pair p;
     char key[24];
-    move_up(&m, 4 << 20);
-    CHECK_EQ(kit_put(&m.k, key_of(&m.k, 1, key), "v", 1, 20000).status, FKV_OK);
-    copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
-    CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_OK);
-    shard_copy_stop(m.copy);
-    m.copy = NULL;
-    look l = look_at(&m.from);
+    pair_up(&p, 4 << 20);
+    CHECK_EQ(kit_put(&p.k, key_of(&p.k, 1, key), "v", 1, 20000).status, FKV_OK);
+    copy_begin(&p, FKV_TICKET_READ | FKV_TICKET_COPY);
+    CHECK_EQ(wait_turning(&p, &p.caught_up), FKV_OK);
+    shard_copy_stop(p.copy);
+    p.copy = NULL;
+    look l = look_at(&p.from);
     CHECK(l.noted);
     /* When the table rests this is all that the thread wakes for. */
     uint64_t start = fkv_now_ns();
-    for (; l.deadline_ns < l.idle_ns; l = look_at(&m.from)) CHECK(check_in_time(start));
+    for (; l.deadline_ns < l.idle_ns; l = look_at(&p.from)) CHECK(check_in_time(start));
     CHECK(l.deadline_ns == l.idle_ns);
     fkv_clock_skip((int64_t)CHANGE_LOG_IDLE_NS);
-    for (start = fkv_now_ns(); l.noted; l = look_at(&m.from)) CHECK(check_in_time(start));
+    for (start = fkv_now_ns(); l.noted; l = look_at(&p.from)) CHECK(check_in_time(start));
     CHECK(l.idle_ns == UINT64_MAX);
-    kit_expect(&m.k, key, "v");
-    move_down(&m);
+    kit_expect(&p.k, key, "v");
+    pair_down(&p);
 }
 
 static void all_of(fab_provider p) {
     provider = p;
-    RUN(the_log_of_a_move_that_was_called_off_is_given_up_though_nothing_changes);
+    RUN(the_log_of_a_copy_that_was_called_off_is_given_up_though_nothing_changes);
     RUN(a_copy_ends_when_it_is_told_to_at_any_time);
     RUN(a_copy_that_is_cancelled_while_the_table_has_what_it_lent_ends_only_then_and_nobody_waits_for_it);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the Debian package's service under a real systemd, with all that the unit forbids it: bash scripts/check-unit.sh [PACKAGE.deb], as root on
 # Debian. A minimal Debian with systemd boots as a container does, in the virtual machine of test/rdma, since this machine may have neither
-# systemd nor cgroups to give away. It starts, is asked, restarts, is killed, comes back by itself, and stops.
+# systemd nor cgroups to give away. It starts, is asked, reloads, restarts, is killed, comes back by itself, and stops.
 set -euo pipefail
 name=check-unit
 . "$(dirname "$0")/own-root.sh"
@@ -46,6 +46,11 @@ grep -q '^CapEff:\s*0*$' "/proc/$first/status"
 grep -q '^Seccomp:\s*2$' "/proc/$first/status"
 grep -q '^Max locked memory *unlimited *unlimited' "/proc/$first/limits"
 echo 'the server has no capability, a filter of system calls, and may lock memory'
+systemctl reload farkv
+value
+[ "$(of MainPID)" = "$first" ]
+journalctl --no-pager -u farkv | grep -q 'SIGHUP: files of tokens and certificates are read again by themselves'
+echo 'a reload ends nothing'
 systemctl restart farkv
 value
 second=$(of MainPID)

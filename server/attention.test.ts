@@ -20,6 +20,7 @@ const status = (more: object = {}): ClusterStatus =>
   ({
     leader: 's1',
     moves: [],
+    replication: [],
     members: [member('s1'), member('s2'), member('s3')],
     shards: [shard(0), shard(1)],
     ...more,

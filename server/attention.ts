@@ -276,7 +276,7 @@ function ofAwaited(shards: readonly ShardStatus[], members: readonly MemberStatu
 function ofCopies({ shards, members, replication }: ClusterStatus): string[] {
   const few = shards.filter(({ copies }) => copies?.trouble === 'too few');
   const keepers = members.filter(({ witness, draining }) => witness !== true && !draining).length;
-  const lacking = (replication ?? []).filter(({ level, replicas }) => level !== 'cache' && replicas > keepers);
+  const lacking = replication.filter(({ level, replicas }) => level !== 'cache' && replicas > keepers);
   return [
     ...(few.length === 0
       ? []

@@ -48,6 +48,7 @@ test('a server that missed descriptors needs a person', (t) => {
         node: { group: {}, dataPlane: { descriptorsMissed: 3, workers: [], shards: [] } },
       },
     ],
+    replication: [],
   } as unknown as ClusterStatus;
   t.true(attention(status).some((line) => /^s1 ran out of file descriptors.*LimitNOFILE=/.test(line)));
 });

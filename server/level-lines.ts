@@ -12,7 +12,7 @@ export function reportLevels(
   log: Log,
 ): void {
   for (const [i, text] of levelLines(state).entries()) {
-    const { level, replicas } = state.policies?.[i] ?? CACHE;
+    const { level, replicas } = state.policies[i] ?? CACHE;
     const tenant = i === 0 ? '' : (state.tenants[i - 1]?.name ?? '');
     log.info(text, { event: 'replication-level', tenant, replicationLevel: level, replicas });
   }

@@ -43,7 +43,7 @@ import { reportLevels } from './level-lines.js';
 import { codeOf, describeError, Log, type LogSink } from './log.js';
 import { MetadataGroup } from './metadata/group.js';
 import { joinCluster } from './metadata/join.js';
-import { joinMembers, zoneTeller, type JoinMembersOptions } from './metadata/join-members.js';
+import { joinMembers } from './metadata/join-members.js';
 import type { MetadataDriver } from './metadata/driver.js';
 import { LeaseHolder } from './metadata/lease-holder.js';
 import { LatestWall } from './latest-wall.js';
@@ -472,7 +472,7 @@ export class FarkvNode {
     const early = this.#values?.early;
     const isAll = isAllFound(driver.state, id, this.#found);
     early?.begins(syncMs); // mutation: marked/unmarked-early-answers
-    const options: JoinMembersOptions = {
+    await joinMembers({
       member: {
         id,
         incarnation: toHex64(this.#incarnation),
@@ -486,13 +486,9 @@ export class FarkvNode {
       state: () => driver.state,
       propose: (command, ms) => proposer.propose(command, ms),
       log: this.#log,
-    };
-    await joinMembers(options);
+    });
     early?.joined(isAll, syncMs);
     this.#joined = true;
     this.#log.info(`joined as ${id}`, { event: 'joined', server: id });
-    const tellZone = zoneTeller(options);
-    driver.onState(tellZone);
-    tellZone();
   }
 }

@@ -88,7 +88,7 @@ test('what is not served, what is read from the disk and what has no lease is sa
 });
 
 test('shards that lack copies are those of the status, as far as there are servers for more', (t) => {
-  const joining = [copySet('s1', 's2 joining'), ...STATE.copySets!.slice(1)];
+  const joining = [copySet('s1', 's2 joining'), ...STATE.copySets.slice(1)];
   t.deepEqual(of({ copySets: joining }).lacking, [0]);
   t.deepEqual(of({ copySets: joining, servers: [server('s2', { draining: true })] }).lacking, []);
   const three = new Map([member('s1'), member('s2'), member('s3')]);

@@ -87,7 +87,7 @@ function lacking(state: MetadataState, servers: number): number[] {
   return tenantRanges(state).flatMap(({ first, count }) => {
     const { level, replicas } = policyOf(state, first);
     return state.shards.slice(first, first + count).flatMap(({ shard }) => {
-      const copies = state.copySets?.[shard]?.copies;
+      const copies = state.copySets[shard]?.copies;
       if (copies === undefined || (level === 'cache' && copies.length <= 1)) return [];
       return inSync(copies) < Math.min(replicas, servers) ? [shard] : [];
     });

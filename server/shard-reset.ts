@@ -58,7 +58,7 @@ async function findCopy({ id, own, peers, driver }: ResetContext, shard: number,
       ? (await own()).dataPlane
       : checkNodeStatus(await peers.call(from, 'node-status', {}, STATUS_MS), from).dataPlane;
   if (dataPlane?.shards.find((s) => s.shard === shard)?.copy?.role === 'backup') return;
-  const { copies = [] } = driver.state.copySets?.[shard] ?? {};
+  const { copies = [] } = driver.state.copySets[shard] ?? {};
   throw noCopy(
     shard,
     from,

@@ -47,7 +47,7 @@ interface Last {
 
 function lastOf(state: MetadataState, shard: number, last: string): Last {
   if (last === 'disk' || last === 'log' || last === 'config') return { last };
-  const copy = state.copySets?.[shard]?.copies.find(({ id }) => id === last);
+  const copy = state.copySets[shard]?.copies.find(({ id }) => id === last);
   return { last: 'copy', server: copy?.member ?? last };
 }
 

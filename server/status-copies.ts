@@ -57,9 +57,7 @@ export interface CopiesStatus {
   readonly gone?: true;
 }
 
-/** Undefined in clusters of earlier formats. */
-export function replicationStatus(state: MetadataState): readonly ReplicationStatus[] | undefined {
-  if (state.copySets === undefined) return undefined;
+export function replicationStatus(state: MetadataState): readonly ReplicationStatus[] {
   return tenantRanges(state).map(({ first }, i) => {
     const name = i === 0 ? undefined : state.tenants[i - 1]?.name;
     const { level, replicas, minInSync, onLoss } = policyOf(state, first);
@@ -87,14 +85,13 @@ export function levelText(
 export function levelLines(state: MetadataState): string[] {
   return tenantRanges(state).map((_, i) => {
     const tenant = i === 0 ? undefined : state.tenants[i - 1]?.name;
-    const policy = state.policies?.[i] ?? CACHE;
-    const later = policy.level !== 'cache' && state.copySets === undefined ? ', once all servers have come' : '';
+    const policy = state.policies[i] ?? CACHE;
     const keepers = keepersExpected(state);
     const lacks =
       policy.level !== 'cache' && keepers < policy.replicas
         ? `; but ${keepers === 1 ? 'one server keeps' : `${keepers} servers keep`} values: add servers that are no witnesses`
         : '';
-    return levelText({ ...policy, ...(tenant === undefined ? {} : { tenant }) }, true) + later + lacks;
+    return levelText({ ...policy, ...(tenant === undefined ? {} : { tenant }) }, true) + lacks;
   });
 }
 
@@ -109,7 +106,7 @@ export function levelPassedOver(
   asked: Policy['level'] | undefined,
   mayDiffer: boolean,
 ): string | undefined {
-  const levels = new Set(tenantRanges(state).map((_, i) => (state.policies?.[i] ?? CACHE).level));
+  const levels = new Set(tenantRanges(state).map((_, i) => (state.policies[i] ?? CACHE).level));
   if (asked === undefined || levels.has(asked)) return undefined;
   const [first] = levels;
   const found = `this cluster has level ${[...levels].join(' and ')}`;
@@ -134,7 +131,7 @@ export function copiesStatus(
   full: (id: string) => boolean = () => false,
 ): CopiesStatus | undefined {
   const of = state.shards[shard];
-  const set = state.copySets?.[shard];
+  const set = state.copySets[shard];
   const { level, replicas, minInSync } = policyOf(state, shard);
   if (set === undefined) return undefined;
   const notCopied = failedJoins(state, shard)

@@ -179,8 +179,8 @@ export interface ClusterStatus {
   readonly failovers: readonly FailoverStatus[];
   /** Beside the default one, which has the shards before theirs; absent where there are none. */
   readonly tenants?: readonly { readonly name: string; readonly firstShard: number; readonly shards: number }[];
-  /** The default tenant's first; absent in clusters whose metadata has no copies. */
-  readonly replication?: readonly ReplicationStatus[];
+  /** The default tenant's first. */
+  readonly replication: readonly ReplicationStatus[];
 }
 
 export function raftPart(
@@ -330,7 +330,6 @@ export function clusterStatus(
     firstShard: ranges[i + 1]?.first ?? 0,
     shards: count,
   }));
-  const replication = replicationStatus(state);
   return {
     clusterId: state.clusterId,
     formatVersion: state.formatVersion,
@@ -342,7 +341,7 @@ export function clusterStatus(
     moveErrors: moveErrorsOf(state, nodes),
     failovers: failoversOf(nodes),
     ...(tenants.length === 0 ? {} : { tenants }),
-    ...(replication === undefined ? {} : { replication }),
+    replication: replicationStatus(state),
   };
 }
 

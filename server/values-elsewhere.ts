@@ -83,7 +83,7 @@ export function lackingOf(
   const unconfirmed: number[] = [];
   const servers = new Set<string>();
   for (const { shard } of state.shards) {
-    const copies = state.copySets?.[shard]?.copies ?? [];
+    const copies = state.copySets[shard]?.copies ?? [];
     const own = copies.find((c) => c.member === id);
     if (own === undefined || policyOf(state, shard).level !== 'durable') continue;
     if (found !== undefined && (!isWhole(own) || found.some((f) => f.shard === shard && f.copy === own.id))) continue;

@@ -32,6 +32,7 @@ function begun(
 ): { early: { found: boolean }; told: (all?: boolean) => void; end: () => void } {
   const state = {
     policies: [{ level: 'durable' }],
+    copySets: [],
     servers: [{ id: 's1' }, { id: 's2' }],
     members: new Map(),
     shards: [],

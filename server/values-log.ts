@@ -85,7 +85,7 @@ export function valuesOf(
     );
   const path = join(directory.path, 'values');
   makeDirectory(path);
-  const recovers = (state.copySets ?? []).flatMap(({ copies }, shard) =>
+  const recovers = state.copySets.flatMap(({ copies }, shard) =>
     copies.flatMap((c) =>
       c.member === id && c.id !== undefined && policyOf(state, shard).level === 'durable'
         ? [{ shard, copy: fromHex64(c.id) }]
@@ -108,7 +108,7 @@ export function valuesOf(
 }
 
 export function isDurable({ policies }: Pick<MetadataState, 'policies'>): boolean {
-  return policies?.some(({ level }) => level === 'durable') === true;
+  return policies.some(({ level }) => level === 'durable');
 }
 
 function threadsOf(names: readonly string[]): number {
@@ -176,7 +176,7 @@ export function toldOf(found: readonly Found[], early: boolean): readonly Recove
 /** Whether every copy of this server that the metadata takes for whole was found, and could be read. */
 export function isAllFound({ copySets }: MetadataState, id: string, found: readonly Found[]): boolean {
   const read = new Set(found.flatMap((f) => (f.whole ? [`${f.shard}/${f.copy}`] : [])));
-  return (copySets ?? []).every(({ copies }, shard) =>
+  return copySets.every(({ copies }, shard) =>
     copies.every((c) => c.member !== id || !isWhole(c) || read.has(`${shard}/${c.id ?? ''}`)),
   );
 }

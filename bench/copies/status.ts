@@ -19,7 +19,7 @@ export async function wantCopies(addresses: readonly string[]): Promise<void> {
 
 /** A cache that is not moved has no copies. */
 function whole({ shards, ...status }: ClusterStatus): boolean {
-  const isCache = status.replication?.every(({ level }) => level === 'cache') === true;
+  const isCache = status.replication.every(({ level }) => level === 'cache');
   if (isCache) return shards.every(({ state, copies }) => state === 'serving' && copies === undefined);
   return copied({ shards, ...status });
 }

@@ -188,9 +188,9 @@ export interface Placement {
   readonly to: string;
 }
 
-/** `config`: of a shard that has a copy set. `copy`: the id of the copy that is promoted; without one the shard is emptied. */
+/** `copy`: the id of the copy that is promoted; without one the shard is emptied. */
 export interface TakenShard extends Placement {
-  readonly config?: number;
+  readonly config: number;
   readonly copy?: string;
 }
 
@@ -355,7 +355,7 @@ const checks = {
         shard: shardNumber,
         epoch: epochNumber,
         to: memberId,
-        config: maybe(configNumber),
+        config: configNumber,
         copy: maybe(hex64),
       }),
       SHARDS_MAX,

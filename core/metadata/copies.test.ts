@@ -5,34 +5,17 @@ import { hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
 import { seeded } from '../../test/support/random.js';
 import { clientMap } from '../protocol/client-map.js';
 import type { Command } from './commands.js';
-import { FORMAT_COPIES, FORMAT_FIRST } from './format.js';
 import { MetadataMachine } from './machine.js';
 
-test('a cluster of the format before has no copy sets; raising it makes one for each shard, of its owner alone', (t) => {
-  const log = MetadataLog.cluster(2, ['s1', 's2']);
-  t.is(log.state.copySets, undefined);
-  const again = new MetadataMachine(FORMAT_COPIES);
-  again.restore(log.machine.snapshot());
-  t.deepEqual(again.state, log.state);
-  const raised = log.open(0, 50).knowing(FORMAT_COPIES);
-  raised.do({ t: 'raise-format', format: FORMAT_COPIES });
-  const [open, closed] = raised.state.copySets!;
-  const { owner } = raised.shard(0);
+test('a new cluster has a copy set for each shard, and its owner is the first copy of it', (t) => {
+  const log = MetadataLog.cluster(2, ['s1', 's2']).open(0, 50);
+  const [open, closed] = log.state.copySets;
+  const { owner } = log.shard(0);
   t.deepEqual(
     [open?.config, open?.copies.map(({ member, id, state }) => [member, id, state])],
-    [1, [[owner, hexOf(50), 'in-sync']]],
+    [3, [[owner, hexOf(50), 'in-sync']]],
   );
-  t.deepEqual(closed, { config: 1, copies: [] });
-});
-
-test('servers of the version before do not read this format, and its commands are refused before it is raised', (t) => {
-  const now = MetadataLog.cluster(1, ['s1']);
-  t.throws(() => now.knowing(FORMAT_FIRST).try({ t: 'raise-format', format: FORMAT_COPIES }), {
-    code: 'ERR_PROTOCOL_VERSION',
-  });
-  const log = now.knowing(FORMAT_COPIES);
-  t.regex(log.try({ t: 'policy-set', tenant: 0, ...REPLICATED }), /ERR_UNSUPPORTED/);
-  t.regex(log.try({ ...joinOf('s1', 9, 1), zone: 'rack 1' }), /ERR_UNSUPPORTED/);
+  t.deepEqual(closed, { config: 2, copies: [] });
 });
 
 test("a client's map has no copy sets, no policies and no zones", (t) => {
@@ -374,8 +357,8 @@ test('random commands about copies: a refusal changes nothing, configs never fal
     const outcome = log.try(random.pick(commands)());
     if (outcome !== 'ok') t.is(log.state, before);
     t.true(log.set.config >= config);
-    if (log.set !== before.copySets![0]) t.true(log.set.config > config);
-    const again = new MetadataMachine(FORMAT_COPIES);
+    if (log.set !== before.copySets[0]) t.true(log.set.config > config);
+    const again = new MetadataMachine();
     again.restore(log.machine.snapshot());
     t.deepEqual(again.state, log.state);
   }

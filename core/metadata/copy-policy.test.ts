@@ -4,7 +4,7 @@ import { HELD, leasesAt } from '../../test/support/leases-at.js';
 import { bootstrapOf, hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
 import type { CopiesAdd, CopiesRemoved, CopyCommand } from './copy-commands.js';
 import { Absences, copyLooksMs, JOINS_AT_ONCE, nextCopies, REJOIN_MS, REPLACE_MS, STUCK_MS } from './copy-policy.js';
-import { FORMAT_COPIES } from './format.js';
+import { FORMAT_FIRST } from './format.js';
 import { dueCommand, nextLookMs, lostMove, takeFromDead } from './leader-policy.js';
 import type { GrantedLeases } from './owner-leases.js';
 
@@ -101,14 +101,14 @@ test('a dead member has its place for a time; then another has the copy', (t) =>
 });
 
 test(`at most ${JOINS_AT_ONCE} copies are made from a server, and to a server, at a time`, (t) => {
-  const log = MetadataLog.cluster(24, ALL).knowing(FORMAT_COPIES);
-  log.do({ t: 'raise-format', format: FORMAT_COPIES }, { t: 'policy-set', tenant: 0, ...REPLICATED });
+  const log = MetadataLog.cluster(24, ALL);
+  log.do({ t: 'policy-set', tenant: 0, ...REPLICATED });
   for (let shard = 0; shard < 24; shard++) log.open(shard, 100 + shard);
   for (let i = 0; i < 3; i++) {
     const command = nextCopies(log.state, alive(...ALL), NOW, new Absences());
     if (command !== undefined) log.do(command);
   }
-  const joins = log.state.copySets!.flatMap(({ copies }, shard) =>
+  const joins = log.state.copySets.flatMap(({ copies }, shard) =>
     copies.filter((c) => c.state === 'joining').map((c) => [log.shard(shard).owner!, c.member]),
   );
   t.true(joins.length >= 2);
@@ -116,8 +116,8 @@ test(`at most ${JOINS_AT_ONCE} copies are made from a server, and to a server, a
 });
 
 test('copies that a dead owner was making keep no places of living servers', (t) => {
-  const log = MetadataLog.cluster(8, ALL).knowing(FORMAT_COPIES);
-  log.do({ t: 'raise-format', format: FORMAT_COPIES }, { t: 'policy-set', tenant: 0, ...REPLICATED, onLoss: 'wait' });
+  const log = MetadataLog.cluster(8, ALL);
+  log.do({ t: 'policy-set', tenant: 0, ...REPLICATED, onLoss: 'wait' });
   for (let shard = 0; shard < 8; shard++) log.open(shard, 100 + shard);
   const dead = log.shard(0).owner!;
   const [a = '', b = '', c = ''] = ALL.filter((id) => id !== dead);
@@ -125,7 +125,7 @@ test('copies that a dead owner was making keep no places of living servers', (t)
   t.is(its.length, JOINS_AT_ONCE);
   for (const { shard, epoch } of its) {
     for (const [rank, member] of [a, b].entries()) {
-      const { config } = log.state.copySets![shard]!;
+      const { config } = log.state.copySets[shard]!;
       const { incarnation: start } = log.state.members.get(member)!;
       log.do({ t: 'copies-add', copies: [{ shard, epoch, config, member, start, rank: rank + 1 }] });
     }
@@ -200,8 +200,8 @@ test('a server that a shard is moved to gets a copy beyond the factor; one goes 
 });
 
 test('the copy that is one too many goes where most copies are', (t) => {
-  const log = MetadataLog.cluster(6, ALL).knowing(FORMAT_COPIES);
-  log.do({ t: 'raise-format', format: FORMAT_COPIES }, { t: 'policy-set', tenant: 0, ...REPLICATED, replicas: 3 });
+  const log = MetadataLog.cluster(6, ALL);
+  log.do({ t: 'policy-set', tenant: 0, ...REPLICATED, replicas: 3 });
   const byOwner = (shard: number) => {
     const owner = log.shard(shard).owner!;
     return { owner, memberIncarnation: log.state.members.get(owner)!.incarnation };
@@ -213,7 +213,7 @@ test('the copy that is one too many goes where most copies are', (t) => {
       .slice(0, shard === 5 ? 3 : 2)
       .forEach((member, rank) => {
         const name = { shard, epoch: log.shard(shard).epoch };
-        const config = (): number => log.state.copySets![shard]!.config;
+        const config = (): number => log.state.copySets[shard]!.config;
         const start = log.state.members.get(member)!.incarnation;
         log.do({ t: 'copies-add', copies: [{ ...name, config: config(), member, start, rank }] });
         const copy = hexOf(1000 + 10 * shard + rank);
@@ -231,7 +231,7 @@ test('the copy that is one too many goes where most copies are', (t) => {
       });
   }
   const counts = new Map(
-    ALL.map((id) => [id, log.state.copySets!.filter((set) => set.copies.some((c) => c.member === id)).length]),
+    ALL.map((id) => [id, log.state.copySets.filter((set) => set.copies.some((c) => c.member === id)).length]),
   );
   const command = nextCopies(log.state, alive(...ALL), NOW, new Absences());
   t.like(command, { t: 'copies-removed', copies: [{ shard: 5 }] });
@@ -319,7 +319,7 @@ test('a shard that was never open goes to anybody', (t) => {
 
 test('what is due about copies is part of what the leader does, and it looks again when a member with copies may be dead', (t) => {
   const log = new CopyLog({ replicas: 2 });
-  const raise = { known: FORMAT_COPIES, knownBy: () => FORMAT_COPIES };
+  const raise = { known: FORMAT_FIRST, knownBy: () => FORMAT_FIRST };
   t.is(dueCommand(log.state, alive(...ALL), NOW, new Set(), raise)?.t, 'copies-add');
   const [a = ''] = log.others;
   log.with(a);
@@ -347,11 +347,10 @@ test('a copy that has a name and does not get in sync is called off, while its o
 
 test('the shards of a drained server go to all others by their parts, wherever these are', (t) => {
   const ids = ['s1', 's2', 's3', 's4', 's5'];
-  const log = new MetadataLog(FORMAT_COPIES).do(
+  const log = new MetadataLog().do(
     bootstrapOf(40, ids),
     ...ids.map((id, i) => ({ ...joinOf(id, i + 1), control: [`${id === 's5' ? 'b' : 'a'}:740${i}`] })),
     { t: 'assign-shards' },
-    { t: 'raise-format', format: FORMAT_COPIES },
   );
   for (const { shard } of log.state.shards) log.open(shard, 100 + shard);
   log.do({ t: 'server-drain', id: 's1', draining: true });

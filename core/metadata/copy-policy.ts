@@ -41,7 +41,7 @@ export class Absences {
       else if (!this.#since.has(id)) this.#since.set(id, nowMs);
     }
     const named = new Set<string>();
-    state.copySets?.forEach(({ copies }, shard) => {
+    state.copySets.forEach(({ copies }, shard) => {
       const owner = state.shards[shard]?.owner;
       const isThere = (id: string): boolean => !leases.dead(id, nowMs);
       for (const c of owner !== undefined && isThere(owner) ? copies : []) {
@@ -155,7 +155,7 @@ function heirs(look: Look): Heir[] {
   if (nowMs < leases.earlierStartsOverAt()) return [];
   const isUsable = (id: string): boolean => isAlive(look, id);
   return state.shards.flatMap((s): Heir[] => {
-    const set = state.copySets?.[s.shard];
+    const set = state.copySets[s.shard];
     if (s.owner !== undefined || set === undefined) return [];
     const heir = bestHeir(state, set, isUsable);
     return heir === undefined || isAwaited(state, set, heir, isUsable, nowMs >= absences.recoveredMs(s.shard))
@@ -242,7 +242,7 @@ function removals(look: Look): RemovedCopy[] {
   const loads = new Loads(state);
   const crowd = crowdIn(state, loads);
   return state.shards.flatMap((s): RemovedCopy[] => {
-    const set = state.copySets?.[s.shard];
+    const set = state.copySets[s.shard];
     const copy = set === undefined ? undefined : superfluous(look, s, set, crowd);
     if (set === undefined || copy === undefined) return [];
     const { member, start } = copy;
@@ -259,7 +259,7 @@ class Loads {
 
   /** Nothing is being copied to a member that is not there, nor from an owner that is not. */
   constructor(state: MetadataState, isThere: (id: string) => boolean = () => true) {
-    state.copySets?.forEach((set, shard) => {
+    state.copySets.forEach((set, shard) => {
       const owner = state.shards[shard]?.owner;
       const from = owner !== undefined && isThere(owner) ? owner : undefined;
       const joins = (c: Copy): boolean => c.state === 'joining' && c.member !== owner && isThere(c.member);
@@ -318,7 +318,7 @@ function additions(look: Look): AddedCopy[] {
   const hasRoom = (id: string): boolean => loads.copies(id) < (bounds.get(id) ?? 0);
   const added: AddedCopy[] = [];
   for (const s of state.shards) {
-    const set = state.copySets?.[s.shard];
+    const set = state.copySets[s.shard];
     if (set === undefined || s.owner === undefined || s.incarnation === undefined) continue;
     if (!isAlive(look, s.owner) || loads.isBusy(s.owner) || isFull(set.copies)) continue;
     if (isHandedOver(look, s, set)) continue;
@@ -355,14 +355,13 @@ function additions(look: Look): AddedCopy[] {
   return added;
 }
 
-/** In the order of their urgency. Undefined too while the metadata has no copy sets. */
+/** In the order of their urgency. */
 export function nextCopies(
   state: MetadataState,
   leases: GrantedLeases,
   nowMs: number,
   absences: Absences,
 ): CopyCommand | undefined {
-  if (state.copySets === undefined) return undefined;
   const look: Look = { state, leases, absences, nowMs, draining: drainingIn(state) };
   const shards = heirs(look);
   if (shards.length > 0) return { t: 'shards-given', shards };
@@ -374,7 +373,6 @@ export function nextCopies(
 
 /** Times at which nextCopies may have a new answer though nothing else has happened. */
 export function copyLooksMs(state: MetadataState, leases: GrantedLeases, nowMs: number, absences: Absences): number[] {
-  if (state.copySets === undefined) return [];
   const vacantAt = state.shards.some((s) => s.owner === undefined) ? leases.earlierStartsOverAt() : undefined;
   return [vacantAt, absences.nextEndMs(nowMs)].filter((at): at is number => at !== undefined && at > nowMs);
 }
@@ -390,7 +388,7 @@ export function taker(
   nowMs: number,
   absences = new Absences(),
 ): ReturnType<typeof bestHeir> | 'empty' {
-  const set = state.copySets?.[shard];
+  const set = state.copySets[shard];
   if (set === undefined) return 'empty';
   if (!set.copies.some(isWhole)) return 'empty';
   const isUsable = (id: string): boolean => leases.alive(id, nowMs);

@@ -6,7 +6,6 @@
  * Whoever is made an owner with a copy is given one of those (reduce-promotions.ts).
  */
 import { COPIES_MAX } from './check-state.js';
-import { FORMAT_COPIES } from './format.js';
 import type { Barrier, Copy, CopySet, MetadataState, Policy, Shard } from './state.js';
 import { tenantRanges } from './tenants.js';
 
@@ -24,8 +23,6 @@ export function durable(servers: number): Policy {
 type Policies = Pick<MetadataState, 'policies' | 'copySets' | 'shards' | 'tenants'>;
 
 export function policyOf(state: Policies, shard: number): Policy {
-  // A new cluster may have a policy a moment before it has copy sets.
-  if (state.policies === undefined || state.copySets === undefined) return CACHE;
   const tenant = tenantRanges(state).findIndex(({ first, count }) => shard >= first && shard < first + count);
   return state.policies[tenant] ?? CACHE;
 }
@@ -39,14 +36,6 @@ export function waitsOnLoss({ level, onLoss }: Policy): boolean {
 export function fewerCopies(tenant: string | undefined, servers: number, policy?: Pick<Policy, 'minInSync'>): string {
   const least = (policy?.minInSync ?? 1) > servers ? ` --min-in-sync ${servers}` : '';
   return `farkv replication set${tenant === undefined ? '' : ` --tenant ${tenant}`} --replicas ${servers}${least}`;
-}
-
-/** While there are no copy sets. */
-export function whyNoCopies({ servers, members }: Pick<MetadataState, 'servers' | 'members'>): string {
-  const absent = servers.flatMap(({ id, raftId }) => (raftId === 0 || members.has(id) ? [] : [id]));
-  return absent.length > 0
-    ? `${absent.join(', ')} did not come to the cluster yet (farkv member list): start what is missing, or remove it (farkv member remove)`
-    : 'the servers of the cluster are about to agree on a format that has copies, or some run an earlier version of farkv: try again';
 }
 
 /** It has all that was acknowledged: it may become the owner's. */
@@ -140,7 +129,7 @@ export function heirNamed({ moves }: Pick<MetadataState, 'moves'>, shard: number
 export function isToBeMade(state: MetadataState, shard: number, member: string): boolean {
   const draining = new Set(state.servers.filter((s) => s.draining).map(({ id }) => id));
   if (draining.has(member)) return false;
-  const staying = (state.copySets?.[shard]?.copies ?? []).filter((c) => !draining.has(c.member));
+  const staying = (state.copySets[shard]?.copies ?? []).filter((c) => !draining.has(c.member));
   return heirNamed(state, shard) === member || inSync(staying) < policyOf(state, shard).replicas;
 }
 
@@ -168,8 +157,8 @@ export function revised(set: CopySet, copies: readonly Copy[], { minInSync }: Po
 export function withSets(
   { copySets }: Pick<MetadataState, 'copySets'>,
   sets: ReadonlyMap<number, CopySet>,
-): Pick<MetadataState, 'copySets'> {
-  if (copySets === undefined || sets.size === 0) return {};
+): Partial<Pick<MetadataState, 'copySets'>> {
+  if (sets.size === 0) return {};
   return { copySets: copySets.map((set, shard) => sets.get(shard) ?? set) };
 }
 
@@ -209,7 +198,7 @@ export function inherited(set: CopySet, heir: Copy, lastOwner: string | undefine
  * it: before that nobody has to wait for it.
  */
 export function opened(state: MetadataState, s: Shard, owner: string, incarnation: string): CopySet | undefined {
-  const set = state.copySets?.[s.shard];
+  const set = state.copySets[s.shard];
   if (set === undefined || (s.owner === owner && set.copies.some((c) => c.member === owner && isWhole(c))))
     return undefined;
   const others = set.copies.filter((c) => c.member !== owner && !isWhole(c));
@@ -227,7 +216,7 @@ function ownCopy(state: MetadataState, member: string, worker: number, id: strin
 /** A shard without an owner that assign-shards may give to anybody: nothing was ever in it, or what was is given up. */
 export function isUnassigned(state: MetadataState, s: Shard): boolean {
   if (s.owner !== undefined) return false;
-  const set = state.copySets?.[s.shard];
+  const set = state.copySets[s.shard];
   if (set === undefined || s.epoch === 0) return true;
   return !set.copies.some(isWhole) && !waitsOnLoss(policyOf(state, s.shard)); // mutation: copies/waiting-assigned-empty
 }
@@ -237,18 +226,7 @@ export function isUnassigned(state: MetadataState, s: Shard): boolean {
  * an operator.
  */
 export function isGone(state: MetadataState, s: Shard): boolean {
-  const set = state.copySets?.[s.shard];
+  const set = state.copySets[s.shard];
   const waits = s.owner === undefined && s.epoch > 0 && waitsOnLoss(policyOf(state, s.shard));
   return waits && set !== undefined && !set.copies.some((copy) => mayCome(state, copy));
-}
-
-/** When the format is raised to `format`: one copy of each open shard, its owner's. */
-export function firstCopySets(state: MetadataState, format: number): Pick<MetadataState, 'copySets' | 'policies'> {
-  if (format !== FORMAT_COPIES) return {};
-  const copySets = state.shards.map((s): CopySet => {
-    const { owner, incarnation, worker } = s;
-    const open = owner !== undefined && incarnation !== undefined;
-    return { config: 1, copies: open ? [ownCopy(state, owner, worker, incarnation)] : [] };
-  });
-  return { copySets, policies: state.policies ?? [] };
 }

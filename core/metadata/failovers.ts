@@ -25,7 +25,7 @@ type Seen = Pick<MetadataState, 'shards' | 'members' | 'copySets'>;
 
 /** Whether it is the table of a copy that was there before, of the start that lives. */
 function valuesAt(before: Seen, now: Seen, shard: number, owner: string): Failover['values'] {
-  const own = ({ copySets }: Seen) => copySets?.[shard]?.copies.find((c) => c.member === owner);
+  const own = ({ copySets }: Seen) => copySets[shard]?.copies.find((c) => c.member === owner);
   const [copy, table] = [own(before), own(now)];
   if (copy === undefined || copy.start !== now.members.get(owner)?.incarnation || copy.id !== table?.id) return 'none';
   return mayCome(now, copy) ? 'all' : 'some';
@@ -65,7 +65,7 @@ export class Failovers {
       this.#owners.set(shard, { id: owner, start: state.members.get(owner)?.incarnation });
       const epochBefore = before?.shards[shard]?.epoch;
       if (isPast || last === undefined || before === undefined || last.id === owner || epochBefore === epoch) continue;
-      if (state.copySets?.[shard]?.handed === epoch) continue;
+      if (state.copySets[shard]?.handed === epoch) continue;
       failed.push({
         shard,
         from: last.id,

@@ -2,8 +2,6 @@
  * Formats of what the metadata group writes: its log entries and its snapshots:
  *
  *   1  the first
- *   2  copy sets, policies, zones (docs/copy-sets.md)
- *   3  copies that come back from disks, the level durable (docs/durable-cluster.md)
  *
  * A cluster is at one format (MetadataState.formatVersion) and its servers write nothing of a later one. So servers of
  * two neighbouring versions of
@@ -16,51 +14,17 @@
  */
 import { FarkvError } from '../errors.js';
 import type { Command } from './commands.js';
-import type { CopyCommand } from './copy-commands.js';
 
 /** Of a cluster that is made now. */
 export const FORMAT_FIRST = 1;
 /** The latest format that this version reads. Clusters are raised to it. */
-export const FORMAT_NEWEST = 3;
-/** From this format on the metadata has copy sets. */
-export const FORMAT_COPIES = 2;
-/** From this format on copies may be on disks. */
-export const FORMAT_DURABLE = 3;
-
-const OF_COPIES: ReadonlySet<Command['t']> = new Set<CopyCommand['t']>([
-  'policy-set',
-  'copies-add',
-  'copy-named',
-  'copy-missing',
-  'copies-in-sync',
-  'copies-removed',
-  'copies-keep',
-  'shards-given',
-  'shards-promoted',
-  'shard-handover',
-  'shard-reset',
-]);
-
-/** Whether it is a command of copy sets, or has a field of theirs. */
-function isOfCopies(c: Command): boolean {
-  if (c.t === 'member-join') return c.zone !== undefined;
-  if (c.t === 'shards-taken') return c.shards.some((s) => s.config !== undefined || s.copy !== undefined);
-  return OF_COPIES.has(c.t);
-}
-
-function isOfDisks(c: Command): boolean {
-  if (c.t === 'bootstrap') return c.policy?.level === 'durable';
-  if (c.t === 'policy-set') return c.level === 'durable';
-  return c.t === 'member-join' && c.recovered !== undefined;
-}
+export const FORMAT_NEWEST = 1;
 
 /** The format that a reader of this command must know. */
 export function formatOf(command: Command): number {
   // A server that does not know the next format must stop at the entry that raises it, not at the first entry that
   // needs it.
-  if (command.t === 'raise-format') return command.format;
-  if (isOfDisks(command)) return FORMAT_DURABLE;
-  return isOfCopies(command) ? FORMAT_COPIES : FORMAT_FIRST;
+  return command.t === 'raise-format' ? command.format : FORMAT_FIRST;
 }
 
 /**

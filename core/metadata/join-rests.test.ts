@@ -5,7 +5,6 @@ import { leasesAt } from '../../test/support/leases-at.js';
 import { bootstrapOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
 import type { Command } from './commands.js';
 import { Absences, nextCopies } from './copy-policy.js';
-import { FORMAT_COPIES } from './format.js';
 import { failedJoins } from './join-rests.js';
 
 function add(log: CopyLog, member: string): void {
@@ -89,10 +88,9 @@ test('what was called off is made elsewhere, and there again after a rest that d
 });
 
 test('joins that are called off free the places of other copies of the two servers', (t) => {
-  const log = new MetadataLog(FORMAT_COPIES);
+  const log = new MetadataLog();
   log.do({ ...bootstrapOf(4, ['s1', 's2']), shards: 4 });
   log.do(joinOf('s1', 1), joinOf('s2', 2), { t: 'assign-shards' });
-  log.do({ t: 'raise-format', format: FORMAT_COPIES });
   log.do({ t: 'policy-set', tenant: 0, level: 'replicated', replicas: 2, minInSync: 1, onLoss: 'wait' });
   for (const { shard } of log.state.shards) log.open(shard, 100 + shard);
   const absences = new Absences();
@@ -107,7 +105,7 @@ test('joins that are called off free the places of other copies of the two serve
   t.deepEqual(next(), [0, 1]);
   t.deepEqual(next(), [], 'both servers take part in two joins');
   for (const shard of [0, 1]) {
-    const { config, copies } = log.state.copySets![shard]!;
+    const { config, copies } = log.state.copySets[shard]!;
     const { member, start } = copies.find((c) => c.state === 'joining')!;
     const name = { shard, epoch: log.shard(shard).epoch, config };
     log.do({ t: 'copies-removed', copies: [{ ...name, member, start, whole: false, failed: true, lsn: 0 }] });
@@ -116,7 +114,7 @@ test('joins that are called off free the places of other copies of the two serve
 });
 
 test('what could not be copied to a server goes elsewhere first, as do other shards of the same owner', (t) => {
-  const log = MetadataLog.withCopies(6, ['s1', 's2', 's3']);
+  const log = MetadataLog.cluster(6, ['s1', 's2', 's3']);
   for (const { shard } of log.state.shards) log.open(shard, 100 + shard);
   log.do({ t: 'server-drain', id: 's1', draining: true });
   const absences = new Absences();
@@ -127,7 +125,7 @@ test('what could not be copied to a server goes elsewhere first, as do other sha
     return command?.t === 'copies-add' ? command.copies.map(({ member }) => member) : [];
   };
   const first = log.ownedBy('s1')[0]!;
-  const name = () => ({ shard: first, epoch: 1, config: log.state.copySets![first]!.config });
+  const name = () => ({ shard: first, epoch: 1, config: log.state.copySets[first]!.config });
   const s3 = { member: 's3', start: log.state.members.get('s3')!.incarnation };
   log.do({ t: 'copies-add', copies: [{ ...name(), ...s3, rank: 1 }] });
   log.do({ t: 'copies-removed', copies: [{ ...name(), ...s3, whole: false, failed: true, lsn: 0 }] });

@@ -21,7 +21,7 @@ interface Rest extends FailedJoin {
 
 /** Joins of this shard that were called off, between the owner in this epoch and starts of servers that are there. */
 export function failedJoins({ copySets, shards, members }: MetadataState, shard: number): readonly FailedJoin[] {
-  const failed = copySets?.[shard]?.failed ?? [];
+  const failed = copySets[shard]?.failed ?? [];
   return failed.filter((f) => f.epoch === shards[shard]?.epoch && members.get(f.member)?.incarnation === f.start);
 }
 
@@ -33,7 +33,7 @@ export class JoinRests {
 
   /** To be called with each state of the metadata. */
   observe(state: MetadataState, nowMs: number): void {
-    state.copySets?.forEach(({ failed }, shard) => {
+    state.copySets.forEach(({ failed }, shard) => {
       if (failed === this.#seen.get(shard)) return;
       for (const { member } of this.#seen.get(shard) ?? [])
         if (failed?.some((f) => f.member === member) !== true) this.#rests.delete(keyOf(shard, member));

@@ -2,7 +2,6 @@ import test from 'ava';
 import { HELD, leasesAt } from '../../test/support/leases-at.js';
 import { bootstrapOf, joinOf, hexOf, MetadataLog } from '../../test/support/metadata-log.js';
 import { lostMove, nextFormat, nextLookMs, nextOwners, takeFromDead } from './leader-policy.js';
-import { FORMAT_COPIES } from './format.js';
 import { nextVoters } from './voter-policy.js';
 
 test('an owner that is silent loses its shards when its lease is over, and not before', (t) => {
@@ -64,7 +63,7 @@ test('a paused owner that is back finds its shards under other epochs, and what 
 });
 
 test('a move whose goal is dead is called off, by a leader that knows it', (t) => {
-  const log = MetadataLog.withCopies(18, ['s1', 's2', 's3']);
+  const log = MetadataLog.cluster(18, ['s1', 's2', 's3']);
   const [shard = 0] = log.ownedBy('s1');
   log.open(shard, 100).do({ t: 'shard-move', shard, epoch: 1, to: 's2' });
   const { planned } = log.state.moves[0]!;
@@ -77,7 +76,7 @@ test('a move whose goal is dead is called off, by a leader that knows it', (t) =
 });
 
 test('the leader looks in time for a move to a server that has no shards yet', (t) => {
-  const log = MetadataLog.withCopies(1, ['s1', 's2']);
+  const log = MetadataLog.cluster(1, ['s1', 's2']);
   const owner = log.shard(0).owner!;
   const to = owner === 's1' ? 's2' : 's1';
   log.open(0, 5).do({ t: 'shard-move', shard: 0, epoch: 1, to });
@@ -93,7 +92,7 @@ test('the leader looks in time for a move to a server that has no shards yet', (
 });
 
 test("a shard that is closed because its owner has started again stays its owner's until another has a copy", (t) => {
-  const log = MetadataLog.withCopies(2, ['s1', 's2']);
+  const log = MetadataLog.cluster(2, ['s1', 's2']);
   const [shard] = log.ownedBy('s1');
   log.open(shard!, 5);
   log.do(joinOf('s1', 2, 1));
@@ -183,7 +182,7 @@ test('the only voter stays, and somebody is left to own shards', (t) => {
     t: 'shards-taken',
     id: 's1',
     incarnation: hexOf(1),
-    shards: [{ shard: 0, epoch: log.shard(0).epoch, to: 's2' }],
+    shards: [{ shard: 0, epoch: log.shard(0).epoch, config: log.state.copySets[0]!.config, to: 's2' }],
   });
   t.regex(log.try({ t: 'server-remove', id: 's1', raftId: log.state.servers[0]!.raftId }), /only voter/);
 });
@@ -202,13 +201,12 @@ test('the format is raised when every server has said that it knows the next one
 });
 
 test('shards that never had an owner get one at once, others when no earlier owner is relied on, and by the map of then', (t) => {
-  const log = new MetadataLog(FORMAT_COPIES).do(bootstrapOf(2, ['s1', 's2']));
+  const log = new MetadataLog().do(bootstrapOf(2, ['s1', 's2']));
   t.is(nextOwners(log.state, undefined, 0), undefined, 'nobody is there');
   log.do(joinOf('s1', 1), joinOf('s2', 2));
   const early = nextOwners(log.state, undefined, 0)!;
   log.do(joinOf('s2', 3, 2));
   t.regex(log.try(early), /ERR_BUSY/, 'somebody has started again since');
-  log.do({ t: 'raise-format', format: FORMAT_COPIES });
   const waits = { level: 'replicated', replicas: 2, minInSync: 1, onLoss: 'wait' } as const;
   log.do({ t: 'policy-set', tenant: 0, ...waits }, nextOwners(log.state, undefined, 0)!);
   const { owner } = log.open(0, 50).shard(0);

@@ -41,8 +41,7 @@ export function takeFromDead(
     );
     const shards = own.flatMap((s): TakenShard[] => {
       const heir = takers.get(s.shard);
-      const config = state.copySets?.[s.shard]?.config;
-      const name = { shard: s.shard, epoch: s.epoch, ...(config === undefined ? {} : { config }) };
+      const name = { shard: s.shard, epoch: s.epoch, config: state.copySets[s.shard]?.config ?? 0 };
       const to = placed.get(s.shard);
       if (to !== undefined) return [{ ...name, to }];
       return heir === undefined || heir === 'empty' ? [] : [{ ...name, to: heir.member, copy: heir.id }];
@@ -84,7 +83,7 @@ export function nextLookMs(
   for (const s of state.shards) if (s.owner !== undefined) owners.add(s.owner);
   for (const m of state.moves) owners.add(m.to);
   if (replaceMs < Infinity) for (const voter of state.voters) owners.add(voter);
-  for (const { copies } of state.copySets ?? []) for (const c of copies) owners.add(c.member);
+  for (const { copies } of state.copySets) for (const c of copies) owners.add(c.member);
   const ends = [...owners].flatMap((id) => leases.lookAt(id, nowMs) ?? []);
   ends.push(...copyLooksMs(state, leases, nowMs, absences));
   const replaceAt = replacementLookMs(state, absences, nowMs, replaceMs);

@@ -133,19 +133,6 @@ test('a join that was overtaken by a later start of the same server is refused',
   t.is(log.try(join('s1', 3, 3)), 'ERR_BUSY');
 });
 
-test('a start tells its zone when the format has zones, and loses nothing by that', (t) => {
-  const log = new Log().do(bootstrap, join('s1', 1), join('s2', 1), { t: 'assign-shards' });
-  log.do({ t: 'raise-format', format: 2 });
-  const { shards, mapEpoch } = log.machine.state;
-  log.do(join('s1', 1, 1, { zone: 'east' }));
-  t.is(log.machine.state.members.get('s1')?.zone, 'east');
-  t.deepEqual(log.machine.state.shards, shards);
-  t.is(log.machine.state.mapEpoch, mapEpoch);
-  t.is(log.try(join('s1', 1, 1, { zone: 'east' })), 'ERR_BUSY');
-  log.do(join('s1', 2, 1));
-  t.is(log.try(join('s1', 1, 1, { zone: 'west' })), 'ERR_BUSY');
-});
-
 test('a stranger, and a known server with another data directory, cannot join', (t) => {
   const log = new Log().do(bootstrap, join('s1', 1));
   t.is(log.try(join('s9', 1)), 'ERR_CONFIG');
@@ -293,7 +280,12 @@ function randomCommand(random: Random, machine: MetadataMachine, next: () => num
         t: 'shards-taken',
         id: owner.id,
         incarnation: owner.incarnation,
-        shards: [{ shard: shard.shard, epoch: Math.max(0, shard.epoch - stale), to: id }],
+        shards: [
+          {
+            ...{ shard: shard.shard, epoch: Math.max(0, shard.epoch - stale), to: id },
+            config: state.copySets[shard.shard]?.config ?? 0,
+          },
+        ],
       };
     }
     case 4:

@@ -26,7 +26,7 @@ import {
 } from './check-state.js';
 import { JOIN_TOKENS_MAX } from './join-tokens.js';
 import { decodeProposal, PROPOSALS_MAX, type Proposal } from './commands.js';
-import { FORMAT_COPIES, FORMAT_NEWEST, laterVersion } from './format.js';
+import { FORMAT_NEWEST, laterVersion } from './format.js';
 import { EMPTY, reduce } from './reduce.js';
 import type { Refused } from './reduced.js';
 import type { JoinToken, Member, MetadataState, Revocation, Shard, TicketRules } from './state.js';
@@ -152,7 +152,7 @@ export class MetadataMachine {
     const saved = checkSaved(value.state, 'snapshot.state');
     if (saved.formatVersion !== format)
       throw new FarkvError('ERR_PROTOCOL', 'malformed message: a snapshot of two formats');
-    if ((saved.copySets?.length ?? 0) !== (format < FORMAT_COPIES ? 0 : saved.shards.length))
+    if (saved.copySets.length !== saved.shards.length)
       throw new FarkvError('ERR_PROTOCOL', 'malformed message: not a copy set for each shard');
     return { saved, proposers: checkProposers(value.proposers, 'snapshot.proposers') };
   }
@@ -181,8 +181,8 @@ const checkSaved = record<Saved>({
   ownerLease: checkLeaseTerms,
   moves: list(checkMove, SHARDS_MAX),
   tenants: checkTenants,
-  copySets: maybe(list(checkCopySet, SHARDS_MAX)),
-  policies: maybe(list(checkPolicy, TENANTS_MAX + 1)),
+  copySets: list(checkCopySet, SHARDS_MAX),
+  policies: list(checkPolicy, TENANTS_MAX + 1),
   joinTokens: maybe(list(record<JoinToken>({ hash: hex256, expiresMs: uint() }), JOIN_TOKENS_MAX)),
   tickets: maybe(
     record<TicketRules>({

@@ -1,7 +1,7 @@
 /** Moves of shards: who plans them, what they need, and what ends them. The handover itself is in promotions.test.ts. */
 import test from 'ava';
 import { CopyLog } from '../../test/support/copy-log.js';
-import { hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
+import { hexOf, joinOf } from '../../test/support/metadata-log.js';
 import type { ShardMove } from './commands.js';
 import { MetadataMachine } from './machine.js';
 
@@ -76,21 +76,6 @@ test('a move ends when either server starts again', (t) => {
     log.do(joinOf(id, 90, Number(id.slice(1))));
     t.deepEqual(log.state.moves, []);
   }
-});
-
-test('nothing that is open is moved or drained before the cluster has copy sets, and it is said why', (t) => {
-  const log = MetadataLog.cluster(2, ['s1', 's2']);
-  const shard = log.ownedBy('s1')[0]!;
-  log.open(shard, 7);
-  const move = { t: 'shard-move', shard, epoch: 1, to: 's2' } as const;
-  t.regex(log.try(move), /^ERR_BUSY: shard \d cannot be moved yet: the servers of the cluster are about to agree on/);
-  log.do({ t: 'server-add', id: 's9', raftId: 9, instance: hexOf(9), control: ['127.0.0.1:1'] });
-  t.regex(log.try(move), /^ERR_BUSY: shard \d cannot be moved yet: s9 did not come to the cluster yet/);
-  t.regex(
-    log.try({ t: 'server-drain', id: 's1', draining: true }),
-    /^ERR_BUSY: s1 cannot be drained yet: s9 did not come to the cluster yet/,
-  );
-  log.do({ t: 'server-drain', id: 's9', draining: true });
 });
 
 test('a snapshot keeps moves', (t) => {

@@ -175,7 +175,7 @@ export function planCopies(
 export function planCopiesIn(state: MetadataState, members: readonly Member[]): PlannedMove[] {
   const ids = members.map(({ id }) => id);
   const placed = state.shards.map(({ shard, owner }): Placed => {
-    const copies = state.copySets?.[shard]?.copies ?? [];
+    const copies = state.copySets[shard]?.copies ?? [];
     const { level, replicas } = policyOf(state, shard);
     const at = [...copies].sort((a, b) => b.rank - a.rank).map(({ member }) => member);
     const isWhole =

@@ -133,7 +133,7 @@ test('random clusters: after the plan nobody is above its part, the moves are as
 });
 
 test('moves under way count as done', (t) => {
-  const log = MetadataLog.withCopies(4, ['s1', 's2']);
+  const log = MetadataLog.cluster(4, ['s1', 's2']);
   for (const s of log.state.shards) log.open(s.shard, 100 + s.shard);
   const from = log.ownedBy('s1');
   log.do({ t: 'shard-move', shard: from[0]!, epoch: log.shard(from[0]!).epoch, to: 's2' });

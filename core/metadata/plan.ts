@@ -10,7 +10,7 @@ import type { Copy, Member, MetadataState, Move, Shard } from './state.js';
 export interface Spread {
   readonly shards: readonly Owned[];
   readonly moves: readonly Pick<Move, 'shard' | 'to'>[];
-  readonly copySets?: readonly { readonly copies: readonly Pick<Copy, 'member' | 'state'>[] }[];
+  readonly copySets: readonly { readonly copies: readonly Pick<Copy, 'member' | 'state'>[] }[];
 }
 type Owned = Pick<Shard, 'shard' | 'owner'>;
 export type Keeper = Pick<Member, 'id' | 'memoryBytes'>;
@@ -115,7 +115,7 @@ export function planRebalance(state: Spread, members: readonly Keeper[]): Planne
   const byId = new Map(members.map((m) => [m.id, m]));
   const isBelow = (m: Keeper): boolean => (load.get(m.id) ?? 0) < (quota.get(m.id) ?? 0);
   const hasCopy = (s: Owned, m: Keeper): boolean =>
-    state.copySets?.[s.shard]?.copies.some((c) => c.member === m.id && c.state === 'in-sync') === true;
+    state.copySets[s.shard]?.copies.some((c) => c.member === m.id && c.state === 'in-sync') === true;
   const over = new Map([...load].map(([id, count]) => [id, count - (quota.get(id) ?? 0)]));
   const planned: PlannedMove[] = [];
   const give = (s: Owned, to: Keeper | undefined): boolean => {

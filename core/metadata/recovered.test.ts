@@ -6,7 +6,6 @@ import { bootstrapOf, joinOf, MetadataLog } from '../../test/support/metadata-lo
 import type { MemberJoin } from './commands.js';
 import { Absences, nextCopies, RECOVER_MS } from './copy-policy.js';
 import { durable, isGone } from './copy-sets.js';
-import { FORMAT_DURABLE, formatOf } from './format.js';
 import { takeFromDead } from './leader-policy.js';
 import type { Copy, Policy } from './state.js';
 
@@ -36,11 +35,8 @@ class DurableLog extends CopyLog {
 
 const alive = (at: number, ...ids: string[]) => leasesAt(at, { [at]: ids });
 
-test('a cluster that is made durable has copy sets at once, in a format that earlier servers do not read', (t) => {
-  const made = { ...bootstrapOf(1, ['s1']), policy: durable(1) };
-  t.is(formatOf(made), FORMAT_DURABLE);
-  const log = new MetadataLog().do(made);
-  t.is(log.state.formatVersion, FORMAT_DURABLE);
+test('a cluster that is made durable has copy sets at once', (t) => {
+  const log = new MetadataLog().do({ ...bootstrapOf(1, ['s1']), policy: durable(1) });
   t.deepEqual(log.state.copySets, [{ config: 1, copies: [] }]);
   t.deepEqual(durable(3), { level: 'durable', replicas: 2, minInSync: 1, onLoss: 'wait' });
 });
@@ -48,7 +44,7 @@ test('a cluster that is made durable has copy sets at once, in a format that ear
 test('shards that are open do not become durable, nor are durable ones anything else', (t) => {
   const cache = { t: 'policy-set', tenant: 0, level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' } as const;
   t.regex(new DurableLog().try(cache), /ERR_UNSUPPORTED: what is durable stays so/);
-  const other = new CopyLog().knowing(FORMAT_DURABLE).do({ t: 'raise-format', format: FORMAT_DURABLE });
+  const other = new CopyLog();
   t.regex(other.try({ t: 'policy-set', tenant: 0, ...durable(3) }), /ERR_UNSUPPORTED: what is not durable stays so/);
   t.is(new DurableLog().try({ t: 'policy-set', tenant: 0, ...durable(3), minInSync: 2 }), 'ok');
 });

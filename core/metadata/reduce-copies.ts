@@ -42,7 +42,7 @@ export interface Named {
 
 /** The shard that a command names; undefined: the command was made for another epoch or config of it. */
 export function named(state: MetadataState, c: ShardName): Named | undefined {
-  const [shard, set] = [state.shards[c.shard], state.copySets?.[c.shard]];
+  const [shard, set] = [state.shards[c.shard], state.copySets[c.shard]];
   // mutation: copies/earlier-config
   return shard?.epoch === c.epoch && set?.config === c.config ? { shard, set } : undefined;
 }
@@ -76,10 +76,10 @@ export function setPolicy(state: MetadataState, c: PolicySet): Reduced {
       'ERR_UNSUPPORTED',
       `what is ${level === 'durable' ? 'not durable' : 'durable'} stays so: make another cluster with --level ${level}, and bring the values there with farkv backup and farkv restore`,
     );
-  const policies = Array.from({ length: Math.max(tenant + 1, state.policies?.length ?? 0) }, (_, i) =>
-    i === tenant ? policy : (state.policies?.[i] ?? policyOf(state, tenantRange(state, i).first)),
+  const policies = Array.from({ length: Math.max(tenant + 1, state.policies.length) }, (_, i) =>
+    i === tenant ? policy : (state.policies[i] ?? policyOf(state, tenantRange(state, i).first)),
   );
-  const sets = (state.copySets ?? [])
+  const sets = state.copySets
     .slice(first, first + count)
     .map((set, i): [number, CopySet] => [first + i, revised(set, set.copies, policy)]);
   return { ok: true, state: { ...state, policies, ...withSets(state, new Map(sets)) } };

@@ -4,7 +4,7 @@
  */
 import { COPIES_MAX, EPOCH_MAX } from './check-state.js';
 import type { ShardMove, ShardsTaken } from './commands.js';
-import { isFull, whyNoCopies } from './copy-sets.js';
+import { isFull } from './copy-sets.js';
 import { whyNoKeeper } from './placement.js';
 import { changed, reassigned, refused, type Reduced } from './reduced.js';
 import { takerOf } from './reduce-promotions.js';
@@ -65,8 +65,7 @@ export function moveShard(state: MetadataState, c: ShardMove): Reduced {
 
 /** Why that member can have no copy to which the shard could be handed over. */
 function notHandedTo(state: MetadataState, { shard, to }: ShardMove): Reduced | undefined {
-  const copies = state.copySets?.[shard]?.copies;
-  if (copies === undefined) return refused('ERR_BUSY', `shard ${shard} cannot be moved yet: ${whyNoCopies(state)}`);
+  const copies = state.copySets[shard]?.copies ?? [];
   if (state.servers.some((s) => s.id === to && s.draining)) return refused('ERR_BUSY', `${to} is being drained`);
   if (!copies.some((copy) => copy.member === to) && isFull(copies))
     return refused(

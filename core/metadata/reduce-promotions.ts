@@ -78,7 +78,7 @@ export function restarted(
   recovered: Recovered,
 ): { readonly shard: Shard; readonly set?: CopySet } {
   const { id } = start;
-  const set = state.copySets?.[s.shard];
+  const set = state.copySets[s.shard];
   const own = set === undefined ? undefined : leftOf(state, set, s.shard, start, recovered.get(s.shard));
   const left = (set?.copies ?? []).flatMap((c) => (c.member !== id ? [c] : own === undefined ? [] : [own]));
   if (s.owner === id) {
@@ -112,13 +112,12 @@ function heirOf(state: MetadataState, { set }: Named, member: string, id: string
 }
 
 /**
- * To whom a shard of a dead owner goes: to the copy, undefined for empty, 'nobody' where the command does not fit. A
- * shard without copy sets, and one of a cache, goes empty; so does one that has no copy with its values left, if its
+ * To whom a shard of a dead owner goes: to the copy, undefined for empty, 'nobody' where the command does not fit. One of a cache
+ * goes empty; so does one that has no copy with its values left, if its
  * policy says so.
  */
 export function takerOf(state: MetadataState, s: Shard, taken: TakenShard): Copy | undefined | 'nobody' {
-  if (state.copySets === undefined) return undefined;
-  const at = named(state, { shard: taken.shard, epoch: taken.epoch, config: taken.config ?? -1 });
+  const at = named(state, { shard: taken.shard, epoch: taken.epoch, config: taken.config });
   if (at === undefined) return 'nobody';
   if (taken.copy !== undefined) return heirOf(state, at, taken.to, taken.copy) ?? 'nobody';
   const isLost = at.set.copies.some(isWhole);

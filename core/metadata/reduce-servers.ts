@@ -1,7 +1,7 @@
 /** Commands about servers: the format itself, who belongs to the cluster, who votes, who is to own nothing. */
 import { MEMBERS_MAX } from './check-state.js';
 import type { MemberJoin, RaiseFormat, ServerAdd, ServerDrain, ServerRemove, VotersSet } from './commands.js';
-import { fewerCopies, firstCopySets, isWhole, policyOf, revised, whyNoCopies, withSets } from './copy-sets.js';
+import { fewerCopies, isWhole, policyOf, revised, withSets } from './copy-sets.js';
 import { tokensAfter } from './join-tokens.js';
 import { isWitness, keepersOf, raftIdOf } from './placement.js';
 import { changed, refused, type Reduced } from './reduced.js';
@@ -18,7 +18,7 @@ export function firstServer(id: string): Server {
 export function raiseFormat(state: MetadataState, c: RaiseFormat): Reduced {
   if (c.format !== state.formatVersion + 1)
     return refused('ERR_BUSY', `the metadata is at format ${state.formatVersion}`);
-  return changed(state, { formatVersion: c.format, ...firstCopySets(state, c.format) });
+  return changed(state, { formatVersion: c.format });
 }
 
 export function addServer(state: MetadataState, c: ServerAdd): Reduced {
@@ -67,7 +67,7 @@ export function removeServer(state: MetadataState, c: ServerRemove): Reduced {
       'ERR_BUSY',
       `${c.id} owns ${owned === 1 ? '1 shard' : `${owned} shards`}: farkv drain ${c.id} first`,
     );
-  const kept = (state.copySets ?? []).filter((set) => set.copies.some((copy) => copy.member === c.id && isWhole(copy)));
+  const kept = state.copySets.filter((set) => set.copies.some((copy) => copy.member === c.id && isWhole(copy)));
   // mutation: copies/server-with-a-copy-removed
   if (kept.length > 0) return refused('ERR_BUSY', whyKept(state, present, kept));
   const voters = state.voters.filter((id) => id !== c.id);
@@ -75,7 +75,7 @@ export function removeServer(state: MetadataState, c: ServerRemove): Reduced {
   const members = new Map(state.members);
   members.delete(c.id);
   const sets = new Map<number, CopySet>();
-  state.copySets?.forEach((set, shard) => {
+  state.copySets.forEach((set, shard) => {
     const copies = set.copies.filter((copy) => copy.member !== c.id);
     if (copies.length < set.copies.length) sets.set(shard, revised(set, copies, policyOf(state, shard)));
   });
@@ -90,7 +90,7 @@ export function removeServer(state: MetadataState, c: ServerRemove): Reduced {
 
 /** Nobody could take the place of a copy of a shard without an owner: what is there comes back, or is given up. */
 function whyKept(state: MetadataState, { id, draining }: Server, kept: readonly CopySet[]): string {
-  const { copySets = [], shards } = state;
+  const { copySets, shards } = state;
   const lost = shards.filter(({ shard, owner }) => owner === undefined && kept.some((set) => set === copySets[shard]));
   if (lost.length === 0) {
     const has = `has copies of ${kept.length === 1 ? '1 shard' : `${kept.length} shards`}`;
@@ -110,7 +110,7 @@ function whyStuck(state: MetadataState, kept: readonly CopySet[]): string {
   const servers = keepersOf(state).filter(({ id }) => !draining.has(id)).length;
   const commands = tenantRanges(state).flatMap(({ first, count }, tenant) => {
     const policy = policyOf(state, first);
-    const isKept = state.copySets?.slice(first, first + count).some((set) => kept.includes(set)) === true;
+    const isKept = state.copySets.slice(first, first + count).some((set) => kept.includes(set));
     const name = tenant === 0 ? undefined : state.tenants[tenant - 1]?.name;
     return isKept && policy.replicas > servers ? [fewerCopies(name, servers, policy)] : [];
   });
@@ -131,8 +131,6 @@ export function drainServer(state: MetadataState, c: ServerDrain): Reduced {
   };
   if (c.draining && !state.servers.some((s) => s !== present && mayOwn(s)))
     return refused('ERR_BUSY', `no other server could own the shards of ${c.id}`);
-  if (c.draining && state.copySets === undefined && state.shards.some((s) => s.owner === c.id && s.incarnation))
-    return refused('ERR_BUSY', `${c.id} cannot be drained yet: ${whyNoCopies(state)}`);
   return changed(state, { servers: state.servers.map((s) => (s === present ? { ...s, draining: c.draining } : s)) });
 }
 

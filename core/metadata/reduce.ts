@@ -16,8 +16,8 @@ import type {
   ShardLayoutChanged,
   ShardOpened,
 } from './commands.js';
-import { FORMAT_COPIES, FORMAT_DURABLE, FORMAT_FIRST, tooEarly } from './format.js';
-import { CACHE, emptied, firstCopySets, isUnassigned, isWhole, opened as withCopy, withSets } from './copy-sets.js';
+import { FORMAT_FIRST, tooEarly } from './format.js';
+import { emptied, isUnassigned, isWhole, opened as withCopy, withSets } from './copy-sets.js';
 import { addJoinToken } from './join-tokens.js';
 import { isWitness, place } from './placement.js';
 import { addCopies, copyInSync, keepCopies, nameCopy, removeCopies, setPolicy } from './reduce-copies.js';
@@ -45,13 +45,9 @@ export const EMPTY: MetadataState = {
   ownerLease: { leaseMs: 0, driftPpm: 0 },
   moves: [],
   tenants: [],
+  copySets: [],
+  policies: [],
 };
-
-/** A start that joined before all servers knew zones tells its own. Clients see nothing of it. */
-function rejoin(state: MetadataState, present: Member, { zone }: MemberJoin): Reduced {
-  if (zone === undefined || zone === present.zone) return refused('ERR_BUSY', `${present.id} has joined already`);
-  return { ok: true, state: { ...state, members: new Map(state.members).set(present.id, { ...present, zone }) } };
-}
 
 function join(state: MetadataState, c: MemberJoin): Reduced {
   const server = state.servers.find((s) => s.id === c.id);
@@ -62,7 +58,7 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
     );
   const present = state.members.get(c.id);
   if (present?.incarnation !== c.replaces) return refused('ERR_BUSY', `${c.id} has started again since`);
-  if (present?.incarnation === c.incarnation) return rejoin(state, present, c);
+  if (present?.incarnation === c.incarnation) return refused('ERR_BUSY', `${c.id} has joined already`);
   const { instance } = server;
   if (instance !== undefined && instance !== c.instance) {
     return refused('ERR_DATA_DIR', `${c.id} has joined this cluster with another data directory`);
@@ -125,7 +121,7 @@ function assign(state: MetadataState, c: AssignShards): Reduced {
   });
   const sets = new Map(
     [...owners.keys()].flatMap((shard): [number, CopySet][] => {
-      const set = shards[shard] === state.shards[shard] ? undefined : state.copySets?.[shard];
+      const set = shards[shard] === state.shards[shard] ? undefined : state.copySets[shard];
       return set === undefined ? [] : [[shard, emptied(set)]];
     }),
   );
@@ -196,13 +192,8 @@ function bootstrap(state: MetadataState, c: Bootstrap): Reduced {
   if (tenantRanges({ shards, tenants }).some((range) => range.count < 1))
     return refused('ERR_CONFIG', 'a tenant needs a shard');
   const voters = [...new Set(c.voters)].sort();
-  const policies =
-    c.policy === undefined ? undefined : Array.from({ length: tenants.length + 1 }, () => c.policy ?? CACHE);
-  // Tables are durable from the first record on, so there is no time before copy sets.
-  const isDurable = c.policy?.level === 'durable';
+  const { policy } = c;
   return changed(state, {
-    ...(isDurable ? { formatVersion: FORMAT_DURABLE } : {}),
-    ...(isDurable ? firstCopySets({ ...state, shards }, FORMAT_COPIES) : {}),
     clusterId: c.clusterId,
     hashSeed: c.hashSeed,
     ticketSecret: c.ticketSecret,
@@ -214,7 +205,8 @@ function bootstrap(state: MetadataState, c: Bootstrap): Reduced {
     ownerLease: c.ownerLease,
     shards,
     tenants,
-    ...(policies === undefined ? {} : { policies }),
+    copySets: shards.map(() => ({ config: 1, copies: [] })),
+    policies: policy === undefined ? [] : Array.from({ length: tenants.length + 1 }, () => policy),
   });
 }
 

@@ -53,7 +53,7 @@ function setsOf(
 ): Map<number, CopySet> {
   const sets = new Map<number, CopySet>();
   for (const shard of owners.keys()) {
-    const [set, heir] = [state.copySets?.[shard], heirs.get(shard)];
+    const [set, heir] = [state.copySets[shard], heirs.get(shard)];
     if (set === undefined) continue;
     const lastOwner = state.shards[shard]?.owner;
     sets.set(

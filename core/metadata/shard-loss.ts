@@ -26,14 +26,9 @@ export interface Reset {
 /** Throws ERR_CONFIG for what can never be, and ERR_BUSY with the reason while the shard may get its values back. */
 export function planReset(state: MetadataState, asked: ResetAsked, leases: GrantedLeases, nowMs: number): Reset {
   const { shard, from } = asked;
-  const [s, set] = [state.shards[shard], state.copySets?.[shard]];
-  if (s === undefined)
+  const [s, set] = [state.shards[shard], state.copySets[shard]];
+  if (s === undefined || set === undefined)
     throw new FarkvError('ERR_CONFIG', `there is no shard ${shard}; there are ${state.shards.length}`);
-  if (set === undefined)
-    throw new FarkvError(
-      'ERR_UNSUPPORTED',
-      'shards are reset only once all servers of the cluster have come, and run a version that makes copies',
-    );
   const refusal = hope(state, s, set, leases, nowMs, from);
   if (refusal !== undefined) throw new FarkvError('ERR_BUSY', refusal);
   const lost = set.copies.filter(isWhole);

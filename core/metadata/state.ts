@@ -262,8 +262,8 @@ export interface MetadataState {
   readonly joinTokens?: readonly JoinToken[];
   /** Fixed when the cluster is made; their numbers are their places (trust.ts). */
   readonly tenants: readonly Tenant[];
-  /** One for each shard, in their order. Missing in formats before FORMAT_COPIES (format.ts). Servers only. */
-  readonly copySets?: readonly CopySet[];
+  /** One for each shard, in their order. Servers only. */
+  readonly copySets: readonly CopySet[];
   /** By number of the tenant, as far as one was set; the others are `cache`. */
-  readonly policies?: readonly Policy[];
+  readonly policies: readonly Policy[];
 }

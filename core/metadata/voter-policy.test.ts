@@ -12,7 +12,7 @@ const ALL = ['s1', 's2', 's3', 's4', 's5'];
 /** Voters s1 to s3 and learners s4 and s5; `alive` have leases now, and the others have been dead for `silentMs`. */
 function cluster(alive: readonly string[], silentMs: number, zones: Readonly<Record<string, string>> = {}) {
   const log = new MetadataLog();
-  log.do(bootstrapOf(1, ['s1', 's2', 's3']), { t: 'raise-format', format: 2 });
+  log.do(bootstrapOf(1, ['s1', 's2', 's3']));
   ALL.forEach((id, i) => {
     if (i > 2) log.do({ t: 'server-add', id, raftId: 100 + i, instance: hexOf(i + 1), control: [] });
     const zone = zones[id];

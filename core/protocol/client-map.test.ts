@@ -41,6 +41,8 @@ function state(mapEpoch: number, shards: readonly Shard[], clusterId = 'ab'.repe
     ownerLease: { leaseMs: 0, driftPpm: 0 },
     moves: [],
     tenants: [],
+    copySets: [],
+    policies: [],
     members: new Map([
       [
         's1',

@@ -41,7 +41,7 @@ export function clientMap(state: MetadataState, tenant = DEFAULT_TENANT, shards 
     clusterId: state.clusterId,
     mapEpoch: state.mapEpoch,
     hashSeed: state.hashSeed,
-    ...((state.policies?.[tenant]?.level ?? 'cache') !== 'cache' ? { replicated: true } : {}),
+    ...((state.policies[tenant]?.level ?? 'cache') !== 'cache' ? { replicated: true } : {}),
     members: [...state.members.values()].filter((m) => owners === undefined || owners.has(m.id)).map(memberForClients),
     shards,
   };

@@ -184,7 +184,7 @@ function copying(c: Common, life: Backup, state: At<'copying'>, entry: Copy | un
 function name(c: Common, life: Backup, copy: string, renounced?: true): void {
   const { shard, worker } = life;
   const { epoch } = c.metadata.shards[shard] ?? life;
-  const config = c.metadata.copySets?.[shard]?.config ?? 0;
+  const config = c.metadata.copySets[shard]?.config ?? 0;
   const [member, start] = [c.memberId, c.memberIncarnation];
   const mark = renounced === undefined ? {} : { renounced };
   c.ask(life, {
@@ -299,7 +299,7 @@ function isLast(c: Common, { shard, epoch }: Backup, { owner: followed, orphan }
 /** What ends for good, or is damaged or full, is waited for by nobody, as soon as it may go. */
 function wantsOut(c: Common, { shard, damaged, full }: Backup, entry: Copy): boolean {
   const s = c.metadata.shards[shard];
-  const copies = c.metadata.copySets?.[shard]?.copies;
+  const copies = c.metadata.copySets[shard]?.copies;
   if (s === undefined || copies === undefined) return false;
   if (!damaged && !full && !(c.leaving && !isDurable(c, shard))) return false;
   return mayGo(s, copies, entry, policyOf(c.metadata, shard), damaged); // mutation: shards/full-discarded

@@ -19,7 +19,7 @@ export function isSound({ damaged, full, attempts }: Backup): boolean {
 /** The leader is to have one more copy made, and that may be here. */
 export function isMissed(c: Common, { shard }: Pick<Backup, 'shard'>): boolean {
   const owner = c.metadata.shards[shard]?.owner;
-  const others = c.metadata.copySets?.[shard]?.copies.filter(({ member }) => member !== c.memberId) ?? [];
+  const others = c.metadata.copySets[shard]?.copies.filter(({ member }) => member !== c.memberId) ?? [];
   const { level, replicas } = policyOf(c.metadata, shard);
   return isNamed(c) && !c.leaving && level !== 'cache' && owner !== c.memberId && others.length < replicas;
 }

@@ -4,7 +4,7 @@ import { MetadataLog } from '../../test/support/metadata-log.js';
 import { ChangedShards } from './changed-shards.js';
 
 function opened(): MetadataLog {
-  const log = MetadataLog.withCopies(6, ['s1', 's2']);
+  const log = MetadataLog.cluster(6, ['s1', 's2']);
   for (const { shard } of log.state.shards) log.open(shard, 100 + shard);
   return log;
 }

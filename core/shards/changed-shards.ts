@@ -32,7 +32,7 @@ export class ChangedShards {
     if (seen?.moves !== state.moves || seen.members !== state.members) return state.shards;
     if (seen.shards === state.shards && seen.copySets === state.copySets && again.size === 0) return [];
     return state.shards.filter(
-      (s, i) => s !== seen.shards[i] || state.copySets?.[i] !== seen.copySets?.[i] || again.has(i),
+      (s, i) => s !== seen.shards[i] || state.copySets[i] !== seen.copySets[i] || again.has(i),
     );
   }
 }

@@ -38,7 +38,7 @@ export interface Common {
 /** What the metadata says of the copies of a shard that is this server's in this epoch. */
 export function ownSet(c: Common, life: Held): CopySet | undefined {
   const s = c.metadata.shards[life.shard];
-  return s?.owner === c.memberId && s.epoch === life.epoch ? c.metadata.copySets?.[life.shard] : undefined;
+  return s?.owner === c.memberId && s.epoch === life.epoch ? c.metadata.copySets[life.shard] : undefined;
 }
 
 export function memberOwning({ metadata }: Pick<Common, 'metadata'>, { owner }: Shard): Member | undefined {

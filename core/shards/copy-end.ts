@@ -89,6 +89,6 @@ export function removal(
 ): CopiesRemoved {
   const { shard } = life;
   const { epoch } = c.metadata.shards[shard] ?? life;
-  const config = c.metadata.copySets?.[shard]?.config ?? 0;
+  const config = c.metadata.copySets[shard]?.config ?? 0;
   return { t: 'copies-removed', copies: [{ shard, epoch, config, member, start, whole: false, ...why, lsn: 0 }] };
 }

@@ -5,7 +5,7 @@ import type { Backup } from './life.js';
 
 /** What the metadata has of a copy of this shard at this start of the server, whether it is here or not. */
 export function ownEntry({ memberId, memberIncarnation, metadata }: Common, shard: number): Copy | undefined {
-  return metadata.copySets?.[shard]?.copies.find((one) => one.member === memberId && one.start === memberIncarnation);
+  return metadata.copySets[shard]?.copies.find((one) => one.member === memberId && one.start === memberIncarnation);
 }
 
 /** What the metadata has of this copy; undefined: nothing, or another start's, or another one. */

@@ -97,7 +97,7 @@ export function handingDone(c: Common, life: Held, state: Handing, did: Asked['d
 export function copyAfter(c: Common, life: Held): string | undefined {
   const { is } = life.state;
   if (is !== 'serving' && is !== 'handing') return undefined; // mutation: shards/deposed-discards
-  const entry = c.metadata.copySets?.[life.shard]?.copies.find(
+  const entry = c.metadata.copySets[life.shard]?.copies.find(
     (one) => one.member === c.memberId && one.start === c.memberIncarnation,
   );
   return entry?.id ?? (isMissed(c, life) ? c.random64() : undefined); // mutation: rejoin/owner-discarded

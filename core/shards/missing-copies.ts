@@ -36,7 +36,7 @@ export class MissingCopies {
     const { metadata } = this.#common;
     const { id = '' } = copy;
     const { epoch, incarnation } = metadata.shards[shard] ?? {};
-    const config = metadata.copySets?.[shard]?.config;
+    const config = metadata.copySets[shard]?.config;
     // It would be open already: by this server's own word, which had the copy.
     if (incarnation !== undefined || epoch === undefined || config === undefined) {
       this.#common.act({ do: 'fail', shard, what: 'opened', error: `its copy ${id} is not here` });
@@ -54,7 +54,7 @@ export class MissingCopies {
    */
   renounce({ shard, epoch }: Shard, lives: ReadonlyMap<number, Life>): void {
     const copy = ownEntry(this.#common, shard);
-    const config = this.#common.metadata.copySets?.[shard]?.config;
+    const config = this.#common.metadata.copySets[shard]?.config;
     if (copy?.state !== 'joining' || copy.id === undefined || isRenounced(copy) || config === undefined) return;
     const life = lives.get(shard);
     const isHere = life?.kind === 'held' ? life.state.is !== 'closing' : life?.incarnation === copy.id;

@@ -20,7 +20,7 @@ export function ownerNow(c: Common, { shard }: Backup): string {
 
 export function takeTurn(c: Common, life: Backup, orphan: Orphan, { rank }: Copy): void {
   const s = c.metadata.shards[life.shard];
-  const copies = c.metadata.copySets?.[life.shard]?.copies ?? [];
+  const copies = c.metadata.copySets[life.shard]?.copies ?? [];
   const before = copies.filter((o) => o.state === 'in-sync' && o.member !== s?.owner && o.rank < rank).length;
   const state: Orphaned = { is: 'orphaned', owner: ownerNow(c, life), orphan, at: 'waiting' };
   become(life, state);
@@ -32,7 +32,7 @@ export function takeTurn(c: Common, life: Backup, orphan: Orphan, { rank }: Copy
 export function promote(c: Common, life: Backup, state: Orphaned): void {
   const { shard, incarnation: copy } = life;
   const { epoch } = c.metadata.shards[shard] ?? life;
-  const config = c.metadata.copySets?.[shard]?.config ?? 0;
+  const config = c.metadata.copySets[shard]?.config ?? 0;
   const { orphan } = state;
   state.at = 'proposing';
   c.act({ do: 'note', note: { of: 'owner gone', shard, epoch } });

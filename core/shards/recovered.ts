@@ -23,7 +23,7 @@ export interface Found {
 }
 
 const entryOf = ({ metadata, memberId }: Common, { shard, copy }: Found): Copy | undefined =>
-  metadata.copySets?.[shard]?.copies.find((one) => one.member === memberId && one.id === copy);
+  metadata.copySets[shard]?.copies.find((one) => one.member === memberId && one.id === copy);
 
 /**
  * Whether a copy that is not whole stays as it is, with all of the log that it needs: the metadata names it while there

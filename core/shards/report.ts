@@ -36,7 +36,7 @@ function heirsTo(c: Common, shard: number): string[] {
 }
 
 const NOBODY: ReadonlySet<string> = new Set();
-const copiesOf = (c: Common, shard: number): readonly Copy[] => c.metadata.copySets?.[shard]?.copies ?? [];
+const copiesOf = (c: Common, shard: number): readonly Copy[] => c.metadata.copySets[shard]?.copies ?? [];
 
 /**
  * Shards that are still this server's and that others have copies of, or may be given some; and copies that are waited

@@ -26,7 +26,7 @@ test('a shard is opened, announced, and served when the last run is over, each w
   t.deepEqual(rig.see(), ['open']);
   t.deepEqual(rig.done('open'), ['announce']);
   t.deepEqual(rig.done('announce'), ['announce'], 'the metadata does not have it');
-  t.deepEqual(rig.see(rig.announce(hexOf(101))), []);
+  t.deepEqual(rig.see(rig.announce(hexOf(101))), ['configure 3 []']);
   t.deepEqual(rig.done('announce'), []);
   rig.shards.lastRunOver();
   t.deepEqual(rig.asked(), ['serve']);
@@ -42,19 +42,15 @@ test('nothing is opened before the metadata names this start of the server', (t)
 });
 
 test('what is taken is closed at once, whatever is under way', (t) => {
-  const taken: Command = {
-    t: 'shards-taken',
-    id: 's1',
-    incarnation: hexOf(1),
-    shards: [{ shard: 0, epoch: 1, to: 's2' }],
+  const take = (rig: Rig, id: 's1' | 's2', to: string): Command => {
+    const { config } = rig.log.state.copySets[0]!;
+    const incarnation = rig.log.state.members.get(id)!.incarnation;
+    return { t: 'shards-taken', id, incarnation, shards: [{ shard: 0, epoch: rig.epoch, config, to }] };
   };
-  t.deepEqual(serving().see(taken), ['close']);
+  const taken = serving();
+  t.deepEqual(taken.see(take(taken, 's1', 's2')), ['close']);
   const back = serving();
-  back.log.do(taken);
-  t.deepEqual(
-    back.see({ t: 'shards-taken', id: 's2', incarnation: hexOf(2), shards: [{ shard: 0, epoch: 2, to: 's1' }] }),
-    ['close'],
-    'it came back in another epoch',
-  );
+  back.log.do(take(back, 's1', 's2'));
+  t.deepEqual(back.see(take(back, 's2', 's1')), ['close'], 'it came back in another epoch');
   t.deepEqual(back.done('close'), ['open']);
 });

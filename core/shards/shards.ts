@@ -241,7 +241,7 @@ export class Shards implements Common {
 
   heir({ shard, worker }: Backup): void {
     const s = this.#metadata.shards[shard];
-    const set = this.#metadata.copySets?.[shard];
+    const set = this.#metadata.copySets[shard];
     if (s === undefined || set === undefined) return;
     const { epoch } = s;
     // One that was promoted by its own proposal is open under the incarnation that it named there.
@@ -262,7 +262,7 @@ export class Shards implements Common {
   }
 
   steppedDown({ shard, epoch, worker }: Held, copy: string): void {
-    const set = this.#metadata.copySets?.[shard];
+    const set = this.#metadata.copySets[shard];
     const life = newBackup(shard, worker);
     Object.assign(life, { epoch, incarnation: copy, named: true, state: { is: 'stepping down' } });
     this.#lives.set(shard, life);

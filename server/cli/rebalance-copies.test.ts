@@ -2,7 +2,6 @@
 import test from 'ava';
 import { Absences, nextCopies } from '../../core/metadata/copy-policy.js';
 import { zoneOf } from '../../core/metadata/copy-plan.js';
-import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import { planCopiesIn } from '../../core/metadata/plan-copies.js';
 import { parts, planRebalance } from '../../core/metadata/plan.js';
 import { HELD, leasesAt } from '../../test/support/leases-at.js';
@@ -34,7 +33,6 @@ class Led implements Cluster {
     for (let i = 0; i < first; i++) this.join();
     this.log.do(
       { t: 'assign-shards' },
-      { t: 'raise-format', format: FORMAT_COPIES },
       { t: 'policy-set', tenant: 0, level: 'replicated', replicas, minInSync: 1, onLoss: 'wait' },
     );
     for (const { shard } of this.log.state.shards) this.log.open(shard, ++this.#names);
@@ -69,7 +67,7 @@ class Led implements Cluster {
       return true;
     }
     for (const { shard, owner = '', epoch, incarnation = '' } of state.shards) {
-      const { config, copies } = state.copySets![shard]!;
+      const { config, copies } = state.copySets[shard]!;
       const memberIncarnation = state.members.get(owner)?.incarnation ?? '';
       const by = { shard, epoch, config, owner, memberIncarnation };
       const joins = copies.find((copy) => copy.state === 'joining');
@@ -102,7 +100,7 @@ class Led implements Cluster {
     this.settle();
     const { shards, moves, members } = this.#state;
     return Promise.resolve({
-      ...{ moves, moveErrors: [] },
+      ...{ moves, moveErrors: [], replication: [] },
       members: [...members.values()].map(({ id, memoryBytes }) => ({ id, memoryBytes, draining: false, node: {} })),
       shards: shards.map(({ shard, owner, epoch }) => ({
         ...{ shard, owner, epoch, state: 'serving' },
@@ -123,7 +121,7 @@ class Led implements Cluster {
 
   /** Servers with copies, of each shard. */
   get at(): string[][] {
-    return this.#state.copySets!.map(({ copies }) => copies.map(({ member }) => member));
+    return this.#state.copySets.map(({ copies }) => copies.map(({ member }) => member));
   }
 
   get copies(): number[] {

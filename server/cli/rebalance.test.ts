@@ -24,7 +24,7 @@ class Stage implements Cluster {
   #looks = 0;
 
   constructor(shards: number, servers: readonly string[]) {
-    this.log = MetadataLog.withCopies(shards, servers);
+    this.log = MetadataLog.cluster(shards, servers);
     for (const s of this.log.state.shards) this.log.open(s.shard, ++this.#incarnation);
   }
 
@@ -53,6 +53,7 @@ class Stage implements Cluster {
     return Promise.resolve({
       moves,
       moveErrors: [...this.calledOff],
+      replication: [],
       members: [...members.keys()].map((id) => ({
         ...{ id, state: 'up', memoryBytes: 100, draining: false },
         node: { dataPlane: { shards: [{ shard: 9999, usedBytes: this.#usedAt(id) }] } },

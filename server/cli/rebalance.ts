@@ -88,9 +88,7 @@ export function planText(plan: readonly PlannedMove[], status: ClusterStatus): s
         [{ title: 'SHARD', right: true }, { title: 'FROM' }, { title: 'TO' }, { title: 'COPY GIVEN UP BY' }],
         fits.map((m) => [String(m.shard), m.from, m.to, m.gives ?? '-']),
       ) +
-      (status.replication?.some(({ replicas }) => replicas > 1) === true && fits.every((m) => m.gives === undefined)
-        ? MORE
-        : '')
+      (status.replication.some(({ replicas }) => replicas > 1) && fits.every((m) => m.gives === undefined) ? MORE : '')
     );
   if (plan.length > 0) return under;
   return under === ''

@@ -21,7 +21,7 @@ function viewWith(more: object = {}, usedBytes = 0): View {
       { ...server, id: 's3', memoryBytes: 0, witness: true, node: { ...node, dataPlane: undefined } },
     ],
     shards: [{ shard: 0, owner: 's1', state: 'serving' }],
-    ...{ moves: [], moveErrors: [], failovers: [] },
+    ...{ moves: [], moveErrors: [], failovers: [], replication: [] },
     ...more,
   };
   return viewOf({ atMs: 3000, status: status as unknown as ClusterStatus });

@@ -28,7 +28,7 @@ export function changeOf(from: MetadataState, { shards, members, copySets, ...re
 export function applyChange(from: MetadataState, { rest, count, shards }: StateChange): MetadataState {
   const all = from.shards.slice(0, count);
   for (const [i, shard] of shards) all[i] = shard;
-  return { ...rest, members: rest.members ?? from.members, shards: all };
+  return { ...rest, members: rest.members ?? from.members, shards: all, copySets: [] };
 }
 
 /** The sending end. */

@@ -8,7 +8,7 @@ import { Events } from './events.js';
 import { afterPuts } from '../../test/support/status-after-puts.js';
 
 const STATUS = {
-  ...{ members: [], shards: [], moves: [], moveErrors: [], failovers: [], term: 1, leader: 's1' },
+  ...{ members: [], shards: [], moves: [], moveErrors: [], failovers: [], replication: [], term: 1, leader: 's1' },
 } as unknown as ClusterStatus;
 const hasJoined = (): boolean => true;
 

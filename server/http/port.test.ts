@@ -13,7 +13,14 @@ import type { ClusterStatus } from '../status.js';
 import { LISTENERS } from './bounds.js';
 import { HttpPort, type HttpPortOptions } from './port.js';
 
-const STATUS = { members: [], shards: [], moves: [], term: 1, leader: 's1' } as unknown as ClusterStatus;
+const STATUS = {
+  members: [],
+  shards: [],
+  moves: [],
+  replication: [],
+  term: 1,
+  leader: 's1',
+} as unknown as ClusterStatus;
 const READY: OwnReadiness = {
   ...{ role: 'leader', hasLeader: true, stopping: false, leaseHeld: true },
   ...{ waiting: [], lacking: [], dataPlaneSilentMs: 0 },

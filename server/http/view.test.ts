@@ -51,6 +51,7 @@ const status = (put: number, more: { processId?: number; uptimeMs?: number; id?:
       { shard: 1, owner: 's2', state: 'unreachable' },
     ],
     moves: [],
+    replication: [],
     moveErrors: [],
     failovers: [],
     tenants: [{ name: 'blue', firstShard: 1, shards: 1 }],

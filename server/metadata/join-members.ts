@@ -4,7 +4,6 @@
  */
 import { FarkvError } from '../../core/errors.js';
 import type { Command, MemberJoin } from '../../core/metadata/commands.js';
-import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import { codeOf, describeError, type Log } from '../log.js';
 import type { Outcome } from './proposer.js';
@@ -17,10 +16,6 @@ export interface JoinMembersOptions {
 }
 
 const PROPOSE_MS = 30_000;
-
-function hasZones({ formatVersion }: MetadataState): boolean {
-  return formatVersion >= FORMAT_COPIES;
-}
 
 /** Resolves when the metadata names this start. Rejects with ERR_REMOVED when the server was removed from the cluster. */
 export async function joinMembers({ member, state, propose, log }: JoinMembersOptions): Promise<void> {
@@ -44,10 +39,8 @@ export async function joinMembers({ member, state, propose, log }: JoinMembersOp
         isCurrent = (await propose({ t: 'no-op' }, PROPOSE_MS)) !== 'unknown';
         continue;
       }
-      const { zone: _, ...unzoned } = member;
-      const known = hasZones(state()) ? member : unzoned;
       const outcome = await propose(
-        { t: 'member-join', ...known, ...(present === undefined ? {} : { replaces: present }) },
+        { t: 'member-join', ...member, ...(present === undefined ? {} : { replaces: present }) },
         PROPOSE_MS,
       );
       if (outcome !== 'unknown' && !outcome.ok && outcome.code !== 'ERR_BUSY')
@@ -57,30 +50,4 @@ export async function joinMembers({ member, state, propose, log }: JoinMembersOp
       log.info(`still joining: ${describeError(error)}`, { event: 'join-retried', ...codeOf(error) });
     }
   }
-}
-
-/**
- * Tells the metadata the zone of a start that joined while the cluster's format had none. What it returns is to be
- * called whenever the metadata has changed.
- */
-export function zoneTeller({ member, state, propose, log }: JoinMembersOptions): () => void {
-  const { id, incarnation, zone } = member;
-  let busy = false;
-  const look = (): void => {
-    const present = state().members.get(id);
-    if (busy || zone === undefined || !hasZones(state())) return;
-    if (present?.incarnation !== incarnation || present.zone === zone) return;
-    busy = true;
-    propose({ t: 'member-join', ...member, replaces: incarnation }, PROPOSE_MS).then(
-      () => {
-        busy = false;
-      },
-      (error: unknown) => {
-        busy = false;
-        log.debug(`the zone is not told yet: ${describeError(error)}`);
-        if (error instanceof FarkvError && error.code === 'ERR_TIMEOUT') look();
-      },
-    );
-  };
-  return look;
 }

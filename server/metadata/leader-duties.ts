@@ -326,14 +326,12 @@ export class LeaderDuties {
     const owners = nextOwners(s, current?.leases, nowMs());
     if (owners === undefined) return undefined;
     const missing = s.voters.filter((id) => !s.members.has(id));
-    // Shards of a replicated cluster are to have copies from the first.
-    const isEarly = s.policies !== undefined && s.copySets === undefined;
-    if ((missing.length === 0 && !isEarly) || this.#impatient) {
+    if (missing.length === 0 || this.#impatient) {
       if (missing.length > 0)
         log.warn(
           `${missing.join(', ')} did not come within ${assignAfterMs} ms: the shards go to ${keepersOf(s)
             .map((m) => m.id)
-            .join(', ')}${isEarly ? ', and each value is kept by one server until all have come' : ''}`,
+            .join(', ')}`,
           { event: 'servers-missing', servers: missing.join(), waitedMs: assignAfterMs },
         );
       return owners;

@@ -5,7 +5,6 @@
 import test, { type ExecutionContext } from 'ava';
 import type { Command } from '../../core/metadata/commands.js';
 import type { ShardName } from '../../core/metadata/copy-commands.js';
-import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import { bootstrap, incarnation, join, openedByOther, other, World } from '../../test/support/shard-world.js';
 import { Log } from '../log.js';
 
@@ -15,10 +14,10 @@ const OTHER = incarnation(50);
 /** Of this server, s1, and s2; the shard is the first one's that joins. `lines`: what is written to the log. */
 function made(first: 's1' | 's2', lines: string[] = [], sleep = (): Promise<void> => Promise.resolve()): World {
   const log = new Log('info', (_level, line) => lines.push(line));
-  const world = new World({ log, sleep }, FORMAT_COPIES);
+  const world = new World({ log, sleep });
   const joins = [join(1), other];
   if (first === 's2') joins.reverse();
-  world.applyUnseen(bootstrap(1, ['s1', 's2']), { t: 'raise-format', format: FORMAT_COPIES });
+  world.applyUnseen(bootstrap(1, ['s1', 's2']));
   world.apply(joins[0]!, { t: 'assign-shards' }, joins[1]!, POLICY);
   world.leasesOver();
   return world;
@@ -26,7 +25,7 @@ function made(first: 's1' | 's2', lines: string[] = [], sleep = (): Promise<void
 
 function name(world: World): ShardName {
   const [s] = world.machine.state.shards;
-  return { shard: 0, epoch: s!.epoch, config: world.machine.state.copySets![0]!.config };
+  return { shard: 0, epoch: s!.epoch, config: world.machine.state.copySets[0]!.config };
 }
 
 const never = (): Promise<void> => new Promise(() => undefined);
@@ -38,7 +37,7 @@ async function kept(t: ExecutionContext, lines: string[] = []): Promise<World> {
   world.apply({ t: 'copies-add', copies: [{ ...name(world), member: 's1', start: incarnation(1), rank: 1 }] });
   await world.seen('follow 0');
   await world.quiet();
-  const copy = world.machine.state.copySets![0]!.copies.find((c) => c.member === 's1')!;
+  const copy = world.machine.state.copySets[0]!.copies.find((c) => c.member === 's1')!;
   t.is(copy.state, 'joining');
   const by = { owner: 's2', memberIncarnation: OTHER };
   const about = { member: 's1', start: incarnation(1), copy: copy.id!, worker: 0, lsn: 5 };
@@ -51,7 +50,7 @@ test('a copy is made, named and followed; when its owner is dead the shard is se
   const world = await kept(t, lines);
   t.deepEqual(world.steps('open', 'copy', 'propose', 'follow'), ['open', 'copy', 'propose', 'follow']);
   t.true(world.events.includes('propose copy-named'));
-  const { id = '' } = world.machine.state.copySets![0]!.copies.find((c) => c.member === 's1')!;
+  const { id = '' } = world.machine.state.copySets[0]!.copies.find((c) => c.member === 's1')!;
   const { epoch, config } = name(world);
   world.apply({
     t: 'shards-taken',
@@ -95,7 +94,7 @@ test('an owner requires a copy that has joined and proposes it, then serves; one
   world.apply({ t: 'copy-named', ...name(world), member: 's2', start, copy: incarnation(7), worker: 0 });
   world.life.copyNoticed(0, 7n, 'joined');
   await world.life.until(() => world.life.settled);
-  const set = () => world.machine.state.copySets![0]!;
+  const set = () => world.machine.state.copySets[0]!;
   t.deepEqual(
     set().copies.map((c) => c.state),
     ['in-sync', 'in-sync'],

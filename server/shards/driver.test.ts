@@ -8,11 +8,12 @@ test('a shard is opened under its epoch, told, and served only when the old leas
   const world = new World();
   world.apply(bootstrap(1), join(1), { t: 'assign-shards' });
   await world.quiet();
-  t.deepEqual(world.events, [`open 0 epoch 1 memory ${1 << 26}`, 'propose shard-opened']);
+  const told = 'configure 0 epoch 1 config 3 at least 1 []';
+  t.deepEqual(world.events, [`open 0 epoch 1 memory ${1 << 26}`, 'propose shard-opened', told]);
   t.false(world.life.settled);
   world.leasesOver();
   await world.life.until(() => world.life.settled);
-  t.deepEqual(world.events.slice(2), ['marked', 'serve 0']);
+  t.deepEqual(world.events.slice(3), ['marked', 'serve 0']);
   t.like(world.machine.state.shards[0], { incarnation: toHex64(1001n), layoutEpoch: 1, buckets: 64 });
   t.deepEqual(world.life.serving, [0]);
 });

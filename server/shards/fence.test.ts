@@ -1,12 +1,24 @@
 /** What is behind the close of a shard that was taken, and a close that comes while the shard is being opened. */
 import test from 'ava';
+import type { Command } from '../../core/metadata/commands.js';
 import { bootstrap, incarnation, join, other, two, World } from '../../test/support/shard-world.js';
+
+/** Shard 1 goes from s1 to s2. */
+const taken = ({ machine }: World): Command => {
+  const { config } = machine.state.copySets[1]!;
+  return {
+    t: 'shards-taken',
+    id: 's1',
+    incarnation: incarnation(1),
+    shards: [{ shard: 1, epoch: 1, config, to: 's2' }],
+  };
+};
 
 test('the fence is behind every close that was told, and costs nothing when there was none', async (t) => {
   const world = await two(t);
   await world.life.fence();
   t.false(world.events.includes('stats'));
-  world.apply({ t: 'shards-taken', id: 's1', incarnation: incarnation(1), shards: [{ shard: 1, epoch: 1, to: 's2' }] });
+  world.apply(taken(world));
   await world.life.fence();
   t.true(world.events.indexOf('stats') > world.events.indexOf('close 1'));
 });
@@ -22,7 +34,7 @@ test('nobody passes the fence while another still waits for it, nor when that on
           : reject(error),
       ),
     );
-  world.apply({ t: 'shards-taken', id: 's1', incarnation: incarnation(1), shards: [{ shard: 1, epoch: 1, to: 's2' }] });
+  world.apply(taken(world));
   const passed: string[] = [];
   const ask = (who: string): Promise<void> =>
     world.life.fence().then(

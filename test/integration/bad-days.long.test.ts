@@ -19,7 +19,7 @@ const kept = (status: ClusterStatus): boolean =>
   status.shards.every((s) => s.state === 'serving' && s.copies?.inSync === 2 && s.copies.copies.length === 2);
 
 async function replicate(t: ExecutionContext, address: string): Promise<void> {
-  await statusWhen(address, (s) => s.replication !== undefined);
+  await statusWhen(address, (s) => s.replication.length > 0);
   const { code, stderr } = await farkv(['replication', 'set', '--level', 'replicated', '--connect', address]);
   t.is(code, 0, stderr);
   await statusWhen(address, kept);

@@ -7,7 +7,7 @@ import { FarkvError } from '../../client/index.js';
 import type { ClusterStatus } from '../../server/status.js';
 import { Cluster, farkv } from '../support/cluster.js';
 import { patient } from '../support/sdk-clients.js';
-import { statusWhen } from '../support/status.js';
+import { copied, statusWhen } from '../support/status.js';
 
 const SMALL = { servers: 3, shards: 6, memory: '64mb', args: ['--lease-ms', '400'] } as const;
 /** Where an owner without copies is to be taken for dead. */
@@ -100,10 +100,20 @@ test.serial('a server that is killed before its shards were served leaves nothin
 
 test.serial('a new cluster of three may be a cache', async (t) => {
   const cluster = await Cluster.start(t, { ...SMALL, level: 'cache' });
-  const { replication } = await statusWhen(cluster.server(0).address, (s) => s.replication !== undefined);
+  const { replication } = await statusWhen(cluster.server(0).address, (s) => s.replication.length > 0);
   t.deepEqual(
-    replication?.map(({ level }) => level),
+    replication.map(({ level }) => level),
     ['cache'],
   );
   await cluster.server(0).said(/level cache: each value is kept by one server, and lost with it/);
+});
+
+test.serial('a new cluster of which a server does not come keeps each value twice all the same', async (t) => {
+  const cluster = await Cluster.start(t, { ...SMALL, servers: 3, absent: [2], ready: false, level: 'replicated' });
+  const [first, second] = [0, 1].map((i) =>
+    cluster.server(i).said(/s3 did not come within 10000 ms: the shards go to s1, s2/),
+  );
+  await Promise.race([first, second]);
+  const { shards } = await statusWhen(cluster.server(0).address, copied);
+  for (const { copies } of shards) t.is(copies?.inSync, 2);
 });

@@ -19,7 +19,7 @@ const kept = (status: ClusterStatus): boolean =>
 async function replicated(t: ExecutionContext): Promise<Cluster> {
   const cluster = await Cluster.start(t, SMALL);
   const { address } = cluster.server(0);
-  await statusWhen(address, (s) => s.replication !== undefined);
+  await statusWhen(address, (s) => s.replication.length > 0);
   const set = await farkv(['replication', 'set', '--level', 'replicated', '--replicas', '2', '--connect', address]);
   t.is(set.code, 0, set.stderr);
   await statusWhen(address, kept);
@@ -88,7 +88,7 @@ for (const level of ['replicated', 'durable'] as const)
 test.serial('a server that ends with the only copies waits until others have them', async (t) => {
   const cluster = await Cluster.start(t, { ...SMALL, level: 'cache' });
   const { address } = cluster.server(0);
-  await statusWhen(address, (s) => s.replication !== undefined);
+  await statusWhen(address, (s) => s.replication.length > 0);
   const client = await patient(t, cluster.addresses);
   for (let i = 0; i < 100; i++) await client.put(`key-${i}`, Buffer.from(`value-${i}`));
   const set = await farkv(['replication', 'set', '--level', 'replicated', '--replicas', '2', '--connect', address]);

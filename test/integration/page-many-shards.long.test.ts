@@ -15,7 +15,7 @@ const SERVERS = Array.from({ length: 6 }, (_, i) => `s${i + 1}`);
 const status = (entries: number, isShort: boolean): ClusterStatus =>
   ({
     ...{ clusterId: 'ab'.repeat(16), leader: 's1', term: 3, mapEpoch: 1, answeredBy: 's1' },
-    ...{ moves: [], moveErrors: [], failovers: [] },
+    ...{ moves: [], moveErrors: [], failovers: [], replication: [] },
     members: SERVERS.map((id) => ({
       ...{ id, state: 'up', leader: id === 's1', role: 'voter', draining: false, memoryBytes: 1 << 30, control: [] },
       node: {

@@ -29,7 +29,7 @@ interface Loss {
 async function twoCopies(t: ExecutionContext, onLoss: 'wait' | 'empty'): Promise<Loss> {
   const cluster = await Cluster.start(t, FIVE);
   const first = cluster.server(0).address;
-  await statusWhen(first, (s) => s.replication !== undefined);
+  await statusWhen(first, (s) => s.replication.length > 0);
   const set = await farkv(['replication', 'set', '--level', 'replicated', '--on-loss', onLoss, '--connect', first]);
   t.is(set.code, 0, set.stderr);
   await statusWhen(first, kept);

@@ -4,7 +4,7 @@
  * beside core/metadata; here the machines of all members must agree after every entry, snapshot and restart.
  */
 import { encodeProposal, type Command, type Proposal } from '../../core/metadata/commands.js';
-import { FORMAT_COPIES, FORMAT_NEWEST } from '../../core/metadata/format.js';
+import { FORMAT_NEWEST } from '../../core/metadata/format.js';
 import { MetadataMachine } from '../../core/metadata/machine.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import type { Random } from '../support/random.js';
@@ -168,9 +168,5 @@ export function ownersApplication(mistake?: Mistake): Application {
 
 /** The same of shards with copies (owner-copies.ts). */
 export function replicasApplication(mistake?: Mistake): Application {
-  return {
-    ...ownersApplication(mistake),
-    machine: () => new MetadataModel(FORMAT_COPIES),
-    owners: { mistake, replicated: true },
-  };
+  return { ...ownersApplication(mistake), owners: { mistake, replicated: true } };
 }

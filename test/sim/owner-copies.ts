@@ -7,7 +7,6 @@ import type { Command, Proposal } from '../../core/metadata/commands.js';
 import { Absences, nextCopies } from '../../core/metadata/copy-policy.js';
 import { isRenounced, isWhole, policyOf } from '../../core/metadata/copy-sets.js';
 import type { ShardReset } from '../../core/metadata/copy-commands.js';
-import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import type { GrantedLeases } from '../../core/metadata/owner-leases.js';
 import { planReset } from '../../core/metadata/shard-loss.js';
 import type { Copy, MetadataState } from '../../core/metadata/state.js';
@@ -81,7 +80,7 @@ export class OwnerCopies {
 
   /** An operator gives up a shard each of whose copies in sync has lost its process. */
   reset(state: MetadataState, leases: GrantedLeases, nowMs: number): ShardReset | undefined {
-    if (state.copySets === undefined || this.#operators.below(30) > 0) return undefined;
+    if (state.clusterId === '' || this.#operators.below(30) > 0) return undefined;
     const s = this.#operators.pick(state.shards);
     const { copies = [] } = state.copySets[s.shard] ?? {};
     if (copies.some((copy) => isWhole(copy) && this.#lifeOf(copy) !== undefined)) return undefined;
@@ -99,7 +98,6 @@ export class OwnerCopies {
   /** An entry is committed. */
   committed(proposal: Proposal, before: MetadataState, after: MetadataState): void {
     this.#state = after;
-    if (before.copySets === undefined) return;
     const { command } = proposal;
     if (command.t === 'shard-reset' && before !== after) this.count(command.from === undefined ? 'reset' : 'resetFrom');
     if (command.t === 'copy-missing' && before !== after) this.count('missing');
@@ -111,7 +109,7 @@ export class OwnerCopies {
   }
 
   stepped(): void {
-    if (this.#state?.copySets !== undefined) this.#check.stepped(this.#state);
+    if (this.#state !== undefined) this.#check.stepped(this.#state);
     this.counters.seen = this.#check.seenRecords;
     this.counters.givenUp = this.#check.givenUp;
   }
@@ -119,8 +117,7 @@ export class OwnerCopies {
   /** What a leader proposes for the sake of copies. */
   due(state: MetadataState, leases: GrantedLeases, nowMs: number): Command | undefined {
     if (state.clusterId === '') return undefined;
-    if (state.formatVersion < FORMAT_COPIES) return { t: 'raise-format', format: FORMAT_COPIES };
-    if (state.policies?.length !== 1) return this.#policy();
+    if (state.policies.length !== 1) return this.#policy();
     let absences = this.#absences.get(leases);
     if (absences === undefined) this.#absences.set(leases, (absences = new Absences()));
     absences.observe(state, leases, nowMs);
@@ -152,7 +149,7 @@ export class OwnerCopies {
 
   #unsettled(): string | undefined {
     const state = this.#state;
-    if (state?.copySets === undefined) return undefined;
+    if (state === undefined) return undefined;
     // Others are no part of the group any more.
     const lives = [...this.lives()].filter(
       (life) => state.members.get(life.id)?.incarnation === life.incarnation && life.holdsLease(),

@@ -162,10 +162,13 @@ export class Plane {
       case 'rely on disk':
         this.#later(of, () => undefined);
         return;
+      case 'configure':
+        if (this.#options.copies === undefined) this.#later(of, () => undefined);
+        else this.#ofCopies(action, this.#options.copies);
+        return;
       case 'follow':
       case 'follow owner':
       case 'lead':
-      case 'configure':
       case 'require':
       case 'drop':
         this.#ofCopies(action, this.#options.copies!);

@@ -30,7 +30,7 @@ test.serial('never are there two owners that clients may rely on for one shard',
 
 test.serial('with copies, what clients have seen is lost as the policy says and no sooner', (t) => {
   const copies: Record<string, number> = {};
-  histories(t, { first: 1, last: 8, application: 'replicas' }, (outcome) => add(copies, outcome.copies));
+  histories(t, { first: 1, last: 12, application: 'replicas' }, (outcome) => add(copies, outcome.copies));
   t.log(JSON.stringify(copies));
   for (const kind of ['joined', 'late', 'led', 'seen', 'handed']) t.true((copies[kind] ?? 0) > 0, kind);
 });

@@ -1,6 +1,5 @@
 /** A metadata machine whose shards have copies, for tests of what commands about copies mean. */
 import type { CopiesInSync, PromotedShard, RemovedCopy, ShardName } from '../../core/metadata/copy-commands.js';
-import { FORMAT_COPIES, FORMAT_DURABLE } from '../../core/metadata/format.js';
 import type { Copy, CopySet, Policy } from '../../core/metadata/state.js';
 import { bootstrapOf, hexOf, joinOf, MetadataLog } from './metadata-log.js';
 
@@ -9,21 +8,15 @@ export const REPLICATED: Policy = { level: 'replicated', replicas: 3, minInSync:
 /** Servers s1, s2, ... with starts 1, 2, ...; one shard, whose first owner has opened it with incarnation 100, or not yet. */
 export class CopyLog extends MetadataLog {
   constructor(policy: Partial<Policy> = {}, servers = 4, isOpen = true) {
-    const isDurable = policy.level === 'durable';
-    super(isDurable ? FORMAT_DURABLE : FORMAT_COPIES);
+    super();
     const ids = Array.from({ length: servers }, (_, i) => `s${i + 1}`);
-    const made = bootstrapOf(1, ids);
-    this.do(isDurable ? { ...made, policy: { ...REPLICATED, ...policy } } : made);
+    this.do({ ...bootstrapOf(1, ids), policy: { ...REPLICATED, ...policy } });
     this.do(...ids.map((id, i) => joinOf(id, i + 1)), { t: 'assign-shards' });
-    if (!isDurable) {
-      this.do({ t: 'raise-format', format: FORMAT_COPIES });
-      this.do({ t: 'policy-set', tenant: 0, ...REPLICATED, ...policy });
-    }
     if (isOpen) this.open(0, 100);
   }
 
   get set(): CopySet {
-    return this.state.copySets![0]!;
+    return this.state.copySets[0]!;
   }
 
   get owner(): string | undefined {

@@ -1,6 +1,5 @@
 /** A metadata machine that is told commands, for tests of what they mean. */
 import { encodeProposal, type Bootstrap, type Command, type MemberJoin } from '../../core/metadata/commands.js';
-import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import { MetadataMachine } from '../../core/metadata/machine.js';
 import type { MetadataState, Shard } from '../../core/metadata/state.js';
 
@@ -52,11 +51,6 @@ export class MetadataLog {
     return log;
   }
 
-  /** The same, in the format that has copies. */
-  static withCopies(shards: number, ids: readonly string[], memory: readonly number[] = []): MetadataLog {
-    return MetadataLog.cluster(shards, ids, memory).do({ t: 'raise-format', format: FORMAT_COPIES });
-  }
-
   /** The same cluster, at servers of a version that knows this format. */
   knowing(known: number): MetadataLog {
     const log = new MetadataLog(known);
@@ -88,14 +82,14 @@ export class MetadataLog {
   open(shard: number, incarnation: number): this {
     this.openNew(shard, incarnation);
     const { owner } = this.shard(shard);
-    const own = this.state.copySets?.[shard]?.copies.find((copy) => copy.member === owner);
+    const own = this.state.copySets[shard]?.copies.find((copy) => copy.member === owner);
     return own?.state === 'joining' ? this.count(shard) : this;
   }
 
   /** Its owner has counted its own copy as one in sync. */
   count(shard: number): this {
     const { epoch, owner, worker, incarnation } = this.shard(shard);
-    const { config } = this.state.copySets![shard]!;
+    const { config } = this.state.copySets[shard]!;
     const start = this.state.members.get(owner!)!.incarnation;
     const by = { owner: owner!, memberIncarnation: start };
     const about = { member: owner!, start, copy: incarnation!, worker, lsn: 0 };
@@ -122,8 +116,8 @@ export class MetadataLog {
   arrive(shard: number, name: number): this {
     const { to } = this.state.moves.find((m) => m.shard === shard)!;
     const start = (id: string): string => this.state.members.get(id)!.incarnation;
-    const copies = () => this.state.copySets![shard]!.copies;
-    const about = () => ({ shard, epoch: this.shard(shard).epoch, config: this.state.copySets![shard]!.config });
+    const copies = () => this.state.copySets[shard]!.copies;
+    const about = () => ({ shard, epoch: this.shard(shard).epoch, config: this.state.copySets[shard]!.config });
     const from = this.shard(shard).owner!;
     const by = { owner: from, memberIncarnation: start(from) };
     const copy = copies().find((one) => one.member === to)?.id ?? hexOf(name + 0x1000);

@@ -333,23 +333,13 @@ export async function two(t: ExecutionContext, options: Partial<ShardDriverOptio
   return world;
 }
 
-export const MOVE = { t: 'shard-move', shard: 0, epoch: 1 } as const;
-const incarnationOf = { s1: incarnation(1), s2: incarnation(50) };
-/** s2 loses shard 0 to s1, though it has not released it. */
-export const TAKEN: Command = {
-  t: 'shards-taken',
-  id: 's2',
-  incarnation: incarnationOf.s2,
-  shards: [{ shard: 0, epoch: 1, to: 's1' }],
-};
-
 /** s2 has opened shard 0. */
 export function openedByOther(epoch: number, name = 77): ShardOpened {
   return {
     t: 'shard-opened',
     shard: 0,
     owner: 's2',
-    memberIncarnation: incarnationOf.s2,
+    memberIncarnation: incarnation(50),
     epoch,
     incarnation: incarnation(name),
     layoutEpoch: 1,

@@ -7,7 +7,7 @@ const NONE = { count: 0, p50: 0, p99: 0, max: 0, below: Array<number>(HISTOGRAM_
 export const afterPuts = (put: number, shards = 1): ClusterStatus =>
   ({
     ...{ clusterId: 'ab'.repeat(16), leader: 's1', term: 3, mapEpoch: 1, answeredBy: 's1' },
-    ...{ moves: [], moveErrors: [], failovers: [] },
+    ...{ moves: [], moveErrors: [], failovers: [], replication: [] },
     members: [
       {
         ...{ id: 's1', state: 'up', leader: true, role: 'voter', draining: false, memoryBytes: 1 << 30 },

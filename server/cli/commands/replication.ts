@@ -37,10 +37,6 @@ export function renderReplication(policies: readonly ReplicationStatus[]): strin
 
 async function show(args: TenantArguments): Promise<void> {
   const { replication } = await withCluster(readConnection(args), (cluster) => cluster.status());
-  if (replication === undefined) {
-    print('every shard has one copy, until all servers have come and run a version that makes others\n');
-    return;
-  }
   print(renderReplication(args.tenant === undefined ? replication : [policyIn(replication, args.tenant)]));
 }
 
@@ -96,7 +92,7 @@ async function set(args: SetArguments): Promise<void> {
   const { tenant } = args;
   await withCluster(readConnection(args), async (cluster) => {
     const { replication } = await cluster.status();
-    const policy = policyFrom(args, replication === undefined ? undefined : policyIn(replication, tenant));
+    const policy = policyFrom(args, policyIn(replication, tenant));
     await cluster.call('replication-set', { ...policy, ...(tenant === undefined ? {} : { tenant }) });
     print(
       policy.level === 'cache'

@@ -156,7 +156,7 @@ export function renderStatus(status: ClusterStatus): string {
   ];
   const disks = diskTable(status);
   const early = status.members.some(({ node }) => node?.values?.syncMs !== undefined);
-  const levels = (status.replication ?? []).map((one) => `\n${levelText(one, early)}`).join('');
+  const levels = status.replication.map((one) => `\n${levelText(one, early)}`).join('');
   return `${head}${tenantLine}${levels}\n\n${members}\n${disks === '' ? '' : `${disks}\n`}${shards}${lines.length === 0 ? '' : `\n${lines.join('\n')}\n`}`;
 }
 

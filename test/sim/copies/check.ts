@@ -61,7 +61,7 @@ function configsNamed(c: Command): Map<number, number> {
         : c.t === 'copies-in-sync' || c.t === 'copies-keep' || c.t === 'shard-handover' || c.t === 'shard-reset'
           ? [c]
           : [];
-  return new Map(names.map((n) => [n.shard, n.config ?? -1]));
+  return new Map(names.map((n) => [n.shard, n.config]));
 }
 
 export class CopyCheck {
@@ -92,7 +92,7 @@ export class CopyCheck {
   committed({ command }: Proposal, before: MetadataState, after: MetadataState): void {
     const named = configsNamed(command);
     for (const { shard } of after.shards) {
-      const [was, is] = [before.copySets?.[shard], after.copySets?.[shard]];
+      const [was, is] = [before.copySets[shard], after.copySets[shard]];
       if (was === undefined || is === undefined) continue;
       const newEpoch = before.shards[shard]?.epoch !== after.shards[shard]?.epoch;
       if (was === is && !newEpoch) continue;
@@ -196,7 +196,7 @@ export class CopyCheck {
   stepped(state: MetadataState): void {
     for (let i = 0; i < 2; i++)
       for (const one of this.world.relied()) this.#extend(one, state.shards[one.shard]?.owner);
-    state.copySets?.forEach((set, shard) => {
+    state.copySets.forEach((set, shard) => {
       const seen = this.#seen[shard] ?? [];
       for (const copy of set.copies) {
         if (isWhole(copy) && copy.id === undefined) this.#wrong('seen values', shard, `no table is ${copy.state}`);

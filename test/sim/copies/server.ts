@@ -1,7 +1,6 @@
 /** A server of the simulation of copies: its metadata, applied when it likes, its tables, and what it proposes. */
 import type { Command } from '../../../core/metadata/commands.js';
 import { heirNamed, inSync, isMarked, isWhole, policyOf } from '../../../core/metadata/copy-sets.js';
-import { FORMAT_DURABLE } from '../../../core/metadata/format.js';
 import { MetadataMachine } from '../../../core/metadata/machine.js';
 import type { Copy, CopySet, MetadataState, Shard } from '../../../core/metadata/state.js';
 import type { Random } from '../../support/random.js';
@@ -54,7 +53,7 @@ export interface Around {
 }
 
 export class Server {
-  readonly machine = new MetadataMachine(FORMAT_DURABLE);
+  readonly machine = new MetadataMachine();
   readonly tables = new Map<number, Table>();
   /** By shard: the name of a copy that it is to make. */
   readonly anew = new Map<number, string>();
@@ -160,7 +159,7 @@ export class Server {
   /** A copy that came back follows nobody before its server knows what the metadata has made of it. */
   follows(shard: number, { id }: Table): boolean {
     if (!this.early) return true;
-    const copy = this.state.copySets?.[shard]?.copies.find((c) => c.id === id);
+    const copy = this.state.copySets[shard]?.copies.find((c) => c.id === id);
     return this.joined && !(copy !== undefined && isMarked(copy));
   }
 
@@ -174,8 +173,8 @@ export class Server {
       this.machine.apply(bytes);
       if (this.state === before || !this.alive) continue;
       for (const s of this.state.shards) {
-        const set = this.state.copySets?.[s.shard];
-        if (set !== undefined && (set !== before.copySets?.[s.shard] || s !== before.shards[s.shard]))
+        const set = this.state.copySets[s.shard];
+        if (set !== undefined && (set !== before.copySets[s.shard] || s !== before.shards[s.shard]))
           this.#heard(s, set);
       }
     }
@@ -240,7 +239,7 @@ export class Server {
   own(s: Shard, table: Table): void {
     const { random } = this.around;
     const now = this.around.nowMs();
-    const copies = this.state.copySets?.[s.shard]?.copies ?? [];
+    const copies = this.state.copySets[s.shard]?.copies ?? [];
     const isNamed = copies.some((c) => c.id === table.id && isWhole(c));
     if (this.#mayCount(s, table) && random.below(inSync(copies) > 0 ? 2 : 20) === 0) this.#count(s, table);
     const tookOver =
@@ -285,7 +284,7 @@ export class Server {
 
   /** It was opened empty and never served, and nobody may be relied on for what was there before. */
   #mayCount(s: Shard, table: Table): boolean {
-    const own = this.state.copySets?.[s.shard]?.copies.find((c) => c.id === table.id);
+    const own = this.state.copySets[s.shard]?.copies.find((c) => c.id === table.id);
     return own?.state === 'joining' && own.member === s.owner && this.around.nowMs() >= this.#servesAtMs;
   }
 
@@ -348,7 +347,7 @@ export class Server {
   #add(s: Shard, table: Table, now: number): void {
     if (!table.serving && !this.#mayCount(s, table)) return;
     const { mistake, random } = this.around;
-    for (const copy of this.state.copySets?.[s.shard]?.copies ?? []) this.#meet(s, table, copy);
+    for (const copy of this.state.copySets[s.shard]?.copies ?? []) this.#meet(s, table, copy);
     for (const peer of table.peers.values()) {
       if (peer.standing === 'in-sync') continue;
       if (peer.standing === 'joins' && !peer.follows) continue;
@@ -402,7 +401,7 @@ export class Server {
     const relies = (): void => {
       if (mistake !== 'owners let a copy go before their disk has what was answered') table.relyOnDisk();
     };
-    const marked = this.state.copySets?.[s.shard]?.copies.find((c) => isMarked(c) && c.member !== this.id);
+    const marked = this.state.copySets[s.shard]?.copies.find((c) => isMarked(c) && c.member !== this.id);
     if (marked !== undefined) {
       const { owner, memberIncarnation, ...name } = this.#names(s, table);
       relies();
@@ -473,7 +472,7 @@ export class Server {
     const { random, mood } = this.around;
     for (const [shard, table] of this.tables) {
       const s = this.state.shards[shard];
-      const set = this.state.copySets?.[shard];
+      const set = this.state.copySets[shard];
       const own = set?.copies.find((c) => c.id === table.id && c.start === this.start);
       // An eligible one asks too: it is to be refused.
       if (s === undefined || set === undefined || own === undefined || table.role === 'owner') continue;

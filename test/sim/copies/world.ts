@@ -7,7 +7,6 @@
 import { encodeProposal, type Command } from '../../../core/metadata/commands.js';
 import { Absences, nextCopies } from '../../../core/metadata/copy-policy.js';
 import { isWhole } from '../../../core/metadata/copy-sets.js';
-import { FORMAT_COPIES, FORMAT_DURABLE } from '../../../core/metadata/format.js';
 import { lostMove, nextOwners, takeFromDead } from '../../../core/metadata/leader-policy.js';
 import { MetadataMachine } from '../../../core/metadata/machine.js';
 import { GrantedLeases, heldMs } from '../../../core/metadata/owner-leases.js';
@@ -53,7 +52,7 @@ export class CopiesWorld {
   readonly #durable: boolean;
   /** In half of those most servers acknowledge what their disks do not have yet. */
   readonly #early: boolean;
-  readonly #truth = new MetadataMachine(FORMAT_DURABLE);
+  readonly #truth = new MetadataMachine();
   readonly #log: Uint8Array[] = [];
   readonly #servers: Server[];
   readonly #check: CopyCheck;
@@ -166,8 +165,6 @@ export class CopiesWorld {
         ],
       }),
     );
-    this.#commit(this.#encode(this.#name(), { t: 'raise-format', format: FORMAT_COPIES }));
-    this.#commit(this.#encode(this.#name(), { t: 'raise-format', format: FORMAT_DURABLE }));
     for (const { bytes } of joins) this.#commit(bytes);
     for (let tenant = 0; tenant < SHARDS; tenant++) this.#commit(this.#encode(this.#name(), this.#policy(tenant)));
   }
@@ -463,7 +460,7 @@ export class CopiesWorld {
   #reset(state: MetadataState): Command | undefined {
     if (this.#random.below(8) > 0) return undefined;
     for (const { shard, epoch, owner } of state.shards) {
-      const set = state.copySets?.[shard];
+      const set = state.copySets[shard];
       if (set === undefined || epoch === 0) continue;
       const isOver =
         owner === undefined ? this.#nowMs >= this.#leases.earlierStartsOverAt() : this.#leases.dead(owner, this.#nowMs);

@@ -6,7 +6,7 @@
  * long before this process was told of the epoch, but no longer before: TOLD_LATE_NS. And a version tells the epoch in
  * which it was given: the first answer with a version of the new epoch, or of a later one, came after the loss, because
  * an owner serves only when nobody can read the old memory any more. Between these two lies the loss. An owner to which
- * the shard was moved says that it has the values: nothing may be lost then.
+ * the shard came with a copy says so: nothing may be lost then.
  */
 import { ControlConnection } from '../../client/control-connection.js';
 import type { TrustSource } from '../../net/tls.js';
@@ -22,21 +22,11 @@ const TOLD_LATE_NS = 3e9;
 const SEQUENCE_BITS = 44n;
 
 /** What an owner logs (server/shards/notes.ts). */
-const CAME_WITH_VALUES = /shard (\d+) is open in epoch (\d+) with all values of its owner/gu;
+const LEADS = /shard (\d+) comes to this server in epoch (\d+), with the copy that is here/gu;
 
-/**
- * What a shard is called that came to this owner in this epoch. By the owner too: one that has the copy of a move ready
- * says so, and may lose the shard to another one then.
- */
+/** What a shard is called that came to this owner in this epoch. */
 export const keptName = (shard: number, epoch: number, owner: string | undefined): string =>
   `${shard}/${epoch} ${owner ?? 'nobody'}`;
-
-/** Names of those that came to this server with all values, as its log says. */
-export function keptIn(server: string, log: string): string[] {
-  return [...log.matchAll(CAME_WITH_VALUES)].map(([, shard, epoch]) => keptName(Number(shard), Number(epoch), server));
-}
-
-const LEADS = /shard (\d+) comes to this server in epoch (\d+), with the copy that is here/gu;
 
 /** Names of those that this server began to own with its copy, while its process ran. */
 export function ledIn(server: string, log: string): string[] {
@@ -136,7 +126,7 @@ export interface Emptied {
   readonly loss: Loss;
 }
 
-/** For one shard: the operations on all of its keys, the epochs that were seen, and keptIn() all logs. */
+/** For one shard: the operations on all of its keys, the epochs that were seen, and ledIn() all logs. */
 export function emptiedIn(
   epochs: readonly Epoch[],
   operations: Iterable<Operation>,

@@ -1,6 +1,6 @@
 /** Known faults in recorded histories are found, and told with the key, the write, the time and what was under way. */
 import test from 'ava';
-import { keptIn, type Epoch } from './epochs.js';
+import { ledIn, type Epoch } from './epochs.js';
 import { FaultLog } from './fault-log.js';
 import { judge, type Evidence } from './judge.js';
 import type { Get, Operation, Put } from './operation.js';
@@ -47,7 +47,7 @@ function evidence(operations: readonly Operation[], epochs: readonly Epoch[], mo
   };
 }
 
-const KEPT = 'info shard 4 is open in epoch 2 with all values of its owner: this server takes it over\n';
+const KEPT = 'info shard 4 comes to this server in epoch 2, with the copy that is here\n';
 
 /** Two values, then the key is absent under the next epoch. */
 const DROPPED = [
@@ -119,7 +119,7 @@ test('an owner that drops a value within an epoch is found', async (t) => {
 
 test('a shard that moved has its values: nothing is lost with it, whatever happened to its owner', async (t) => {
   const { violations } = await judge(
-    evidence(DROPPED, GIVEN_AWAY, { kept: new Set(keptIn('s3', KEPT)), faults: away('dead', 's2') }),
+    evidence(DROPPED, GIVEN_AWAY, { kept: new Set(ledIn('s3', KEPT)), faults: away('dead', 's2') }),
   );
   t.is(violations.length, 1);
   t.regex(violations[0]!, /0:g0-0 of shard 4 is not linearizable/);
@@ -127,7 +127,7 @@ test('a shard that moved has its values: nothing is lost with it, whatever happe
 
 test('a shard that another server had a copy of, and did not get, may lose its values with its owner', async (t) => {
   const { violations } = await judge(
-    evidence(DROPPED, GIVEN_AWAY, { kept: new Set(keptIn('s1', KEPT)), faults: away('dead', 's2') }),
+    evidence(DROPPED, GIVEN_AWAY, { kept: new Set(ledIn('s1', KEPT)), faults: away('dead', 's2') }),
   );
   t.deepEqual(violations, []);
 });

@@ -22,7 +22,7 @@ export interface Evidence {
   readonly record: Recorded;
   /** Of a shard, in their order. */
   readonly epochsOf: (shard: number) => readonly Epoch[];
-  /** keptIn() all logs. */
+  /** ledIn() all logs. */
   readonly kept: ReadonlySet<string>;
   /** ledIn() the log of each process. */
   readonly led: readonly Led[];

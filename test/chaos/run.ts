@@ -12,7 +12,7 @@ import { TLS_OPTIONS, tlsTrust } from '../support/tls-files.js';
 import { Random } from '../support/random.js';
 import { ClientProcess, type Ended } from './client-process.js';
 import { ControlClient } from '../../net/control-client.js';
-import { EpochWatch, keptIn, ledIn } from './epochs.js';
+import { EpochWatch, ledIn } from './epochs.js';
 import { recordIn, storeEvidence } from './evidence.js';
 import { allEnded, underLoad } from './all-ended.js';
 import { levelOf, type CopyPolicy } from './copy-faults.js';
@@ -134,9 +134,11 @@ export async function run(options: RunOptions): Promise<Report> {
   const kept = new Set<string>();
   const led: Led[] = [];
   const log = (s: ServerProcess): void => {
-    for (const one of keptIn(s.id, s.stderr)) kept.add(one);
     const endedNs = Number(process.hrtime.bigint());
-    led.push(...ledIn(s.id, s.stderr).map((name) => ({ name, endedNs })));
+    for (const name of ledIn(s.id, s.stderr)) {
+      kept.add(name);
+      led.push({ name, endedNs });
+    }
     appendFileSync(join(directory, `${s.id}.log`), `${s.stderr}---- ended\n`);
   };
   const trust = options.tls ? trustSource(tlsTrust()) : undefined;

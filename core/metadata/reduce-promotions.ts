@@ -112,9 +112,8 @@ function heirOf(state: MetadataState, { set }: Named, member: string, id: string
 }
 
 /**
- * To whom a shard of a dead owner goes: to the copy, undefined for empty, 'nobody' where the command does not fit. One of a cache
- * goes empty; so does one that has no copy with its values left, if its
- * policy says so.
+ * To whom a shard of a dead owner goes: to the copy, undefined for empty, 'nobody' where the command does not fit. One of a
+ * cache goes empty; so does one that has no copy with its values left, if its policy says so.
  */
 export function takerOf(state: MetadataState, s: Shard, taken: TakenShard): Copy | undefined | 'nobody' {
   const at = named(state, { shard: taken.shard, epoch: taken.epoch, config: taken.config });

@@ -189,7 +189,6 @@ int fab_poll(fab_cq *cq, fab_wc *wc, int max) { return max > 0 ? cq->ops->poll(c
 void fab_flush(fab_cq *cq) { cq->ops->flush(cq); }
 int fab_arm(fab_cq *cq) { return cq->ops->arm(cq); }
 int fab_fd(fab_cq *cq) { return cq->ops->fd(cq); }
-void fab_wake(fab_cq *cq) { cq->ops->wake(cq); }
 const poller *fab_poller_of(const fab_cq *cq) { return cq->ops->poller_of ? cq->ops->poller_of(cq) : NULL; }
 uint64_t fab_reads_served(const fab_cq *cq) { return cq->ops->reads_served ? cq->ops->reads_served(cq) : 0; }
 

@@ -14,8 +14,8 @@
  *         }
  *     }
  *
- * Threads. A CQ, its listeners and its connections are used by one thread at a time; only fab_wake() may be called from
- * any thread. fab_reg, fab_dereg, fab_open and fab_close may be called from any thread.
+ * Threads. A CQ, its listeners and its connections are used by one thread at a time. fab_reg, fab_dereg, fab_open and
+ * fab_close may be called from any thread.
  * Memory. A registered region and the local buffer of a READ must outlive every operation that may touch them:
  * fab_dereg() returns only when no READ by any peer can touch the region any more (shm excepted: a client's mapping
  * outlives deregistration, which is why leases are checked after every READ; and soft-iWARP, which finishes READs that
@@ -217,8 +217,7 @@ int fab_poll(fab_cq *cq, fab_wc *wc, int max); /* never blocks */
 void fab_flush(fab_cq *cq);                    /* pushes out what was posted since the last flush */
 /* 0: fab_fd will become readable at the next event; 1: poll again now */
 int fab_arm(fab_cq *cq);
-int fab_fd(fab_cq *cq);    /* pollable; may be handed to epoll or uv_poll */
-void fab_wake(fab_cq *cq); /* makes fab_fd readable; from any thread */
+int fab_fd(fab_cq *cq); /* pollable; may be handed to epoll or uv_poll */
 /* Peer READs served by this process for this queue. Always 0 for verbs (the NIC serves them) and shm (the peer loads
  * memory itself). Any thread. */
 uint64_t fab_reads_served(const fab_cq *cq);

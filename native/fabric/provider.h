@@ -66,7 +66,6 @@ typedef struct fab_ops {
     void (*flush)(fab_cq *cq);
     int (*arm)(fab_cq *cq);
     int (*fd)(fab_cq *cq);
-    void (*wake)(fab_cq *cq);
 
     int (*listen)(fab_cq *cq, const char *address, fab_listener **out); /* fills head.address */
     void (*unlisten)(fab_listener *l);

@@ -120,7 +120,7 @@ void shm_post(shm_conn *c, unsigned bits, fab_wc_status status) {
         if (bits & SHM_NEWS_CONNECT) c->news.connected = status;
         if (bits & SHM_NEWS_GONE) c->news.gone = status;
         list_news_locked(c);
-        shm_attend(c->cq, SHM_ATTENTION_NEWS);
+        shm_attend(c->cq);
     }
     pthread_mutex_unlock(&c->cq->lock);
 }
@@ -131,7 +131,7 @@ void shm_post_attached(shm_conn *c, shm_attachment *a) {
     if (wanted) {
         shm_list_add(&c->news.attached, a);
         list_news_locked(c);
-        shm_attend(c->cq, SHM_ATTENTION_NEWS);
+        shm_attend(c->cq);
     }
     pthread_mutex_unlock(&c->cq->lock);
     if (!wanted) shm_attachment_free(a);

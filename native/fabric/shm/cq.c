@@ -7,7 +7,7 @@
  * looked for every SHM_EPOLL_EVERY polls. No memory is shared between clients for this (a common doorbell would let one
  * client delay another): each has its own flag and bell.
  *
- * Sleep. fab_fd is an epoll descriptor over the bells and one eventfd for fab_wake and the agent. All are
+ * Sleep. fab_fd is an epoll descriptor over the bells and one eventfd for the agent. All are
  * edge-triggered, so one epoll_wait after a sleep empties it.
  */
 #include <errno.h>
@@ -214,10 +214,6 @@ int shm_arm(fab_cq *base) {
     shm_cq *q = (shm_cq *)base;
     shm_flush(base);
     if (q->reading || q->announce || q->ending) return 1;
-    if (q->woken) { /* fab_wake came: one whole turn of the caller's loop begins after it */
-        q->woken = false;
-        return 1;
-    }
     for (uint32_t i = 0; i < q->active_count; i++) {
         if (!fall_asleep(q->active[i])) continue;
         wake_up(q, i + 1);
@@ -267,11 +263,9 @@ void shm_look_for_parked(shm_cq *q, int completions) {
 int shm_fd(fab_cq *q) { return ((shm_cq *)q)->epoll; }
 
 /* The first to want attention makes the descriptor readable; fab_arm looks at `attention` after everything else. */
-void shm_attend(shm_cq *q, uint32_t bits) {
-    if (atomic_fetch_or(&q->attention, bits) & bits) return;
+void shm_attend(shm_cq *q) {
+    if (atomic_exchange(&q->attention, 1)) return;
     uint64_t one = 1;
     ssize_t n = write(q->wake_fd, &one, sizeof one);
     (void)n;
 }
-
-void shm_wake(fab_cq *q) { shm_attend((shm_cq *)q, SHM_ATTENTION_WAKE); }

@@ -44,7 +44,6 @@ const fab_ops fab_shm_ops = {
     .flush = shm_flush,
     .arm = shm_arm,
     .fd = shm_fd,
-    .wake = shm_wake,
     .listen = shm_listen,
     .unlisten = shm_unlisten,
     .connect = shm_connect,

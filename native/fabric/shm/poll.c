@@ -26,7 +26,7 @@ static void begin_ending(shm_conn *c, fab_wc_status gone) {
 
 static void take_news(shm_cq *q) {
     /* Taken before looking: what is posted from now on sets it again. */
-    if (atomic_exchange(&q->attention, 0) & SHM_ATTENTION_WAKE) q->woken = true;
+    atomic_store(&q->attention, 0);
     pthread_mutex_lock(&q->lock);
     shm_conn *list = q->news;
     q->news = NULL;

@@ -247,7 +247,7 @@ struct shm_cq {
     shm_domain *domain;
     int epoll, wake_fd;
     uint64_t polls;
-    bool armed, woken;
+    bool armed;
     shm_conn **active;
     uint32_t active_count, active_room, turn, parked_count, since_epoll;
     shm_conn *dirty;
@@ -255,12 +255,11 @@ struct shm_cq {
     shm_conn *announce, **announce_last;
     shm_conn *ending;
 
-    alignas(64) _Atomic uint32_t attention; /* SHM_ATTENTION_*: something waits beside the rings */
+    alignas(64) _Atomic uint32_t attention; /* 1: there is `news` */
     _Atomic uint32_t refs;                  /* the user's and one a connection */
     pthread_mutex_t lock;
     shm_conn *news, **news_last; /* lock */
 };
-enum { SHM_ATTENTION_NEWS = 1, SHM_ATTENTION_WAKE = 2 };
 
 struct shm_domain {
     fab_domain head;
@@ -373,8 +372,7 @@ int shm_poll(fab_cq *q, fab_wc *wc, int max);
 void shm_flush(fab_cq *q);
 int shm_arm(fab_cq *q);
 int shm_fd(fab_cq *q);
-void shm_wake(fab_cq *q);
-void shm_attend(shm_cq *q, uint32_t bits); /* any thread */
+void shm_attend(shm_cq *q); /* any thread */
 bool shm_active_add(shm_conn *c);
 void shm_unpark(shm_conn *c);
 void shm_forget(shm_conn *c); /* out of every list of its CQ */

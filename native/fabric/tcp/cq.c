@@ -1,7 +1,7 @@
 /* cq.c: the completion queue: fab_poll, fab_flush, fab_arm and the descriptor to wait on.
  *
  * fab_fd is an epoll descriptor that holds the sockets of the connections that the CQ's thread drives, an eventfd
- * (fab_wake, the responder) and a timerfd (deadlines while the user sleeps). Without such connections fab_poll makes no
+ * (the responder) and a timerfd (deadlines while the user sleeps). Without such connections fab_poll makes no
  * system call at all.
  */
 #include <errno.h>
@@ -156,10 +156,6 @@ int tcp_poll(fab_cq *head, fab_wc *wc, int max) {
     if (__atomic_load_n(&cq->rung, __ATOMIC_ACQUIRE) != cq->heard) {
         uint64_t times;
         if (read(cq->eventfd, &times, sizeof times) == sizeof times) cq->heard += times;
-        /* What a fab_wake announces may have been looked at just before it came: the user is not to sleep before
-         * another look. Taken after the read: a wake whose bytes were read has said before by whom it is, and the
-         * descriptor tells of it no more. */
-        if (__atomic_exchange_n(&cq->woken, 0, __ATOMIC_ACQUIRE) & TCP_WOKEN_BY_USER) cq->look_again = true;
     }
     list_append(&cq->active, &cq->deferred);
     if (cq->io.sockets) drive(cq);
@@ -191,9 +187,7 @@ void tcp_flush(fab_cq *head) {
 
 int tcp_arm(fab_cq *head) {
     tcp_cq *cq = (tcp_cq *)head;
-    bool look_again = cq->look_again;
-    cq->look_again = false;
-    if (look_again || !list_empty(&cq->active) || !list_empty(&cq->deferred) || !list_empty(&cq->io.runnable)) return 1;
+    if (!list_empty(&cq->active) || !list_empty(&cq->deferred) || !list_empty(&cq->io.runnable)) return 1;
     if (cq->responder) {
         cq->armed = true;
         __atomic_store_n(&cq->sleeping, 1, __ATOMIC_SEQ_CST);
@@ -208,16 +202,13 @@ int tcp_arm(fab_cq *head) {
 
 int tcp_fd(fab_cq *cq) { return ((tcp_cq *)cq)->io.epoll; }
 
-void tcp_cq_wake(tcp_cq *cq, uint32_t by) {
+void tcp_cq_wake(tcp_cq *cq) {
     uint64_t one = 1;
     /* The count before the write: the write wakes the other thread, which may run before this one does again, and must
      * then know that there is something to take out, or the descriptor stays readable and it cannot sleep. Who polls in
      * between finds the count ahead of what was taken out, and looks again next time. */
-    __atomic_fetch_or(&cq->woken, by, __ATOMIC_RELEASE); /* whoever takes it, looks for what was announced before */
     __atomic_fetch_add(&cq->rung, 1, __ATOMIC_RELEASE);
     while (write(cq->eventfd, &one, sizeof one) < 0 && errno == EINTR) {}
 }
 
 uint64_t tcp_reads_served(const fab_cq *cq) { return __atomic_load_n(&((const tcp_cq *)cq)->served, __ATOMIC_RELAXED); }
-
-void tcp_wake(fab_cq *cq) { tcp_cq_wake((tcp_cq *)cq, TCP_WOKEN_BY_USER); }

@@ -134,5 +134,5 @@ void tcp_io_hand_over(tcp_io *io) {
     io->batch = NULL;
     /* tcp_arm says "I sleep", then looks at the inbox; here it is the other way round, so one of the two notices. */
     if (__atomic_load_n(&cq->sleeping, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&cq->sleeping, 0, __ATOMIC_SEQ_CST))
-        tcp_cq_wake(cq, TCP_WOKEN_BY_RESPONDER);
+        tcp_cq_wake(cq);
 }

@@ -50,7 +50,6 @@ const fab_ops fab_tcp_ops = {
     .flush = tcp_flush,
     .arm = tcp_arm,
     .fd = tcp_fd,
-    .wake = tcp_wake,
     .listen = tcp_listen,
     .unlisten = tcp_unlisten,
     .connect = tcp_connect,

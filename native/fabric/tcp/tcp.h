@@ -235,14 +235,13 @@ struct tcp_cq {
     uint64_t polls;
     fkv_list active, deferred; /* have events; have them for the next fab_poll only. is_active: in one of the two */
     fkv_list dirty, awaiting;  /* has something to write; has READs outstanding */
-    bool armed, look_again;
+    bool armed;
     _Alignas(64) tcp_event *inbox;
-    uint32_t sleeping, woken; /* woken: bits of whoever is writing, or wrote, to the eventfd */
-    uint64_t rung, heard;     /* writes to the eventfd: begun (any thread); taken out (the CQ's thread) */
+    uint32_t sleeping;
+    uint64_t rung, heard; /* writes to the eventfd: begun (any thread); taken out (the CQ's thread) */
     /* READs answered, see fab_reads_served; not in a line that the CQ's thread polls */
     _Alignas(64) uint64_t served;
 };
-enum { TCP_WOKEN_BY_USER = 1, TCP_WOKEN_BY_RESPONDER = 2 };
 
 struct tcp_listener {
     fab_listener head;
@@ -372,10 +371,9 @@ int tcp_poll(fab_cq *cq, fab_wc *wc, int max);
 void tcp_flush(fab_cq *cq);
 int tcp_arm(fab_cq *cq);
 int tcp_fd(fab_cq *cq);
-void tcp_wake(fab_cq *cq);
 uint64_t tcp_reads_served(const fab_cq *cq);
 const poller *tcp_poller_of(const fab_cq *cq);
-void tcp_cq_wake(tcp_cq *cq, uint32_t by); /* any thread */
+void tcp_cq_wake(tcp_cq *cq); /* any thread */
 void tcp_cq_append(tcp_event *e);
 void tcp_cq_mark_dirty(tcp_conn *c);
 void tcp_cq_refuse_unseen(tcp_cq *cq, const tcp_listener *l);

@@ -42,7 +42,7 @@ void verbs_post_event(verbs_cq *cq, verbs_event *e) {
     pthread_mutex_unlock(&cq->lock);
     /* All its events are acknowledged, so this does not wait. */
     if (evicted) verbs_turn_away(cq, evicted);
-    verbs_wake(&cq->head);
+    verbs_wake(cq);
 }
 
 /* ---- the CM thread ---- */

@@ -23,7 +23,6 @@ const fab_ops fab_verbs_ops = {
     .flush = verbs_flush,
     .arm = verbs_arm,
     .fd = verbs_fd,
-    .wake = verbs_wake,
     .listen = verbs_listen,
     .unlisten = verbs_unlisten,
     .connect = verbs_connect,

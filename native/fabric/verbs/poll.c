@@ -263,12 +263,9 @@ static void awake(verbs_cq *cq) {
         uint64_t count;
         if (fd == cq->wake_fd || fd == cq->timer_fd) {
             if (read(fd, &count, sizeof count) != sizeof count) continue;
-            if (fd == cq->wake_fd) {
-                cq->woken = true;
-            } else {
-                cq->timer_set = false;
-                verbs_timeouts(cq);
-            }
+            if (fd == cq->wake_fd) continue; /* there are events */
+            cq->timer_set = false;
+            verbs_timeouts(cq);
         } else {
             struct ibv_cq *which;
             void *context;
@@ -310,10 +307,6 @@ int verbs_arm(fab_cq *queue) {
     verbs_cq *cq = (verbs_cq *)queue;
     verbs_flush(queue);
     verbs_reap(cq);
-    if (cq->woken) {
-        cq->woken = false;
-        return 1;
-    }
     cq->armed = true;
     if (cq->cq && ibv_req_notify_cq(cq->cq, 0) == 0) verbs_drain(cq); /* what came before the request wakes nobody */
     if (cq->stash_head != cq->stash_tail || cq->disconnects_due || atomic_load(&cq->has_events)) return 1;
@@ -330,8 +323,8 @@ int verbs_arm(fab_cq *queue) {
 
 int verbs_fd(fab_cq *cq) { return ((verbs_cq *)cq)->epoll_fd; }
 
-void verbs_wake(fab_cq *cq) {
+void verbs_wake(verbs_cq *cq) {
     uint64_t one = 1;
-    while (write(((verbs_cq *)cq)->wake_fd, &one, sizeof one) < 0 && errno == EINTR) {}
+    while (write(cq->wake_fd, &one, sizeof one) < 0 && errno == EINTR) {}
 }
 #endif

@@ -281,10 +281,8 @@ typedef struct verbs_cq {
     uint32_t disconnects_due;
     bool draining, armed, timer_set;
     bool listens, lost; /* lost: the device, and this queue still has its part */
-    /* a poll took back a wake whose reason its caller may have looked for before */
-    bool woken;
-    bool reap;    /* a LEAVING connection has left */
-    bool endings; /* a connection is `ending` */
+    bool reap;          /* a LEAVING connection has left */
+    bool endings;       /* a connection is `ending` */
     bool closing;
 } verbs_cq;
 
@@ -380,7 +378,7 @@ void verbs_pop(verbs_conn *c, bool all);
 int verbs_poll(fab_cq *cq, fab_wc *wc, int max);
 int verbs_arm(fab_cq *cq);
 int verbs_fd(fab_cq *cq);
-void verbs_wake(fab_cq *cq);
+void verbs_wake(verbs_cq *cq); /* any thread */
 /* at the start, or back to the pool at the end */
 void verbs_deliver_early(verbs_conn *c);
 /* takes its completions out of the stash */

@@ -362,7 +362,6 @@ static const fab_ops puppet_ops = {
     .flush = nothing,
     .arm = arm,
     .fd = no_fd,
-    .wake = nothing,
     .listen = no_listen,
     .unlisten = no_unlisten,
     .connect = do_connect,

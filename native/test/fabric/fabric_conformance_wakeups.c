@@ -121,67 +121,10 @@ TEST(a_sender_that_was_pushed_back_is_woken_when_there_is_room) {
     pair_close(&p);
 }
 
-/* ---- fab_wake ---- */
-
-static struct {
-    fab_cq *cq;
-    _Atomic uint64_t asked, done;
-} waker;
-static uint64_t take_asked(void) {
-    uint64_t asked = waker.asked;
-    waker.done = asked;
-    return asked;
-}
-
-static void *waker_thread(void *arg) {
-    (void)arg;
-    for (uint64_t i = 1; i <= messages / 10; i++) {
-        waker.asked = i;
-        fab_wake(waker.cq);
-        while (waker.done != i) sched_yield();
-    }
-    return NULL;
-}
-
-TEST(a_wake_from_another_thread_is_never_lost) {
-    end e;
-    end_open(&e, u, NULL);
-    waker.cq = e.cq;
-    waker.asked = waker.done = 0;
-    start(waker_thread);
-    /* What a wake announces is looked at before polling, and found after it. After the last nobody wakes this end
-     * again. */
-    while (take_asked() < messages / 10) {
-        fab_wc wc;
-        CHECK_EQ(fab_poll(e.cq, &wc, 1), 0);
-        sleep_until_something(e.cq);
-    }
-    finish();
-    end_close(&e);
-}
-
-TEST(a_wake_makes_the_descriptor_readable_once) {
-    end e;
-    end_open(&e, u, NULL);
-    struct pollfd f = { .fd = fab_fd(e.cq), .events = POLLIN };
-    fab_wc wc;
-    while (fab_arm(e.cq) == 1) CHECK_EQ(fab_poll(e.cq, &wc, 1), 0);
-    CHECK_EQ(poll(&f, 1, 0), 0);
-    fab_wake(e.cq);
-    fab_wake(e.cq);
-    CHECK_EQ(poll(&f, 1, 10000), 1);
-    CHECK_EQ(fab_poll(e.cq, &wc, 1), 0);
-    while (fab_arm(e.cq) == 1) CHECK_EQ(fab_poll(e.cq, &wc, 1), 0);
-    CHECK_EQ(poll(&f, 1, 0), 0);
-    end_close(&e);
-}
-
 void fabric_conformance_wakeups(const fabric_under_test *under) {
     u = under;
     messages = u->messages ? u->messages : MESSAGES;
     if (!u->sleeps) return;
     RUN(no_wake_up_is_lost_between_two_ends_that_sleep_before_each_message);
     RUN(a_sender_that_was_pushed_back_is_woken_when_there_is_room);
-    RUN(a_wake_from_another_thread_is_never_lost);
-    RUN(a_wake_makes_the_descriptor_readable_once);
 }

@@ -79,7 +79,7 @@ static int deliver(sim_cq *cq, fab_wc *wc, int max) {
 
 static void drain(sim_cq *cq) {
     uint64_t times;
-    if (read(cq->eventfd, &times, sizeof times) > 0) cq->look_again = true;
+    (void)!read(cq->eventfd, &times, sizeof times);
 }
 
 int sim_poll(fab_cq *head, fab_wc *wc, int max) {
@@ -110,17 +110,13 @@ void sim_flush(fab_cq *head) {
 int sim_arm(fab_cq *head) {
     sim_cq *cq = (sim_cq *)head;
     sim_lock(cq->world);
-    bool ready = (!list_empty(&cq->done) && !cq->paused) || cq->look_again ||
-                 (cq->world->auto_step && cq->world->events > 0);
-    cq->look_again = false;
+    bool ready = (!list_empty(&cq->done) && !cq->paused) || (cq->world->auto_step && cq->world->events > 0);
     cq->armed = !ready;
     sim_unlock(cq->world);
     return ready;
 }
 
 int sim_fd(fab_cq *cq) { return ((sim_cq *)cq)->eventfd; }
-
-void sim_wake(fab_cq *cq) { signal_fd((sim_cq *)cq); }
 
 void sim_pause(fab_cq *head, bool paused) {
     sim_cq *cq = (sim_cq *)head;

@@ -40,7 +40,6 @@ const fab_ops fab_sim_ops = {
     .flush = sim_flush,
     .arm = sim_arm,
     .fd = sim_fd,
-    .wake = sim_wake,
     .listen = sim_listen,
     .unlisten = sim_unlisten,
     .connect = sim_connect,

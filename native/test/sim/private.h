@@ -87,7 +87,7 @@ struct sim_cq {
     fkv_list done;
     fkv_list flushable;
     int eventfd;
-    bool paused, armed, look_again;
+    bool paused, armed;
     uint64_t polls;
 };
 
@@ -160,7 +160,6 @@ int sim_poll(fab_cq *cq, fab_wc *wc, int max);
 void sim_flush(fab_cq *cq);
 int sim_arm(fab_cq *cq);
 int sim_fd(fab_cq *cq);
-void sim_wake(fab_cq *cq);
 void sim_complete(sim_conn *c, fab_wc wc); /* fills in the connection */
 void sim_forget_completions(sim_conn *c);
 

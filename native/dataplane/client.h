@@ -2,7 +2,7 @@
 #ifndef FARKV_DATAPLANE_CLIENT_H
 #define FARKV_DATAPLANE_CLIENT_H
 #include "../base/list.h"
-#include "../fabric/fabric.h"
+#include "../bulk/fetch.h"
 #include "../wire/wire.h"
 #include "dedup.h"
 
@@ -10,14 +10,6 @@ typedef struct client client;
 typedef struct worker worker;
 typedef struct dp_tenant dp_tenant;
 typedef struct downlink downlink;
-
-enum { ATTACHMENTS = 4 }; /* regions of one client that are attached at once */
-
-typedef struct attachment {
-    enum { ATTACH_NONE, ATTACH_ASKED, ATTACH_READY } state;
-    uint32_t users; /* transfers */
-    uint64_t rkey, addr, bytes, used_ns;
-} attachment;
 
 /* What the user of a connection of a worker's is: the struct begins with it. */
 typedef struct connection {
@@ -39,7 +31,7 @@ struct client {
     fkv_ticket ticket;
     uint8_t nonce[FKV_NONCE_BYTES]; /* that its proof was made for */
     uint32_t op_count, asides;      /* asides: those of them that do not count against the quota */
-    uint32_t copying;               /* jobs of the copier that read this client's memory */
+    fetch_source source;            /* of its large values */
     uint64_t transfer_bytes;
     uint32_t max_message;
     bool doomed; /* to be ended at the end of this turn */
@@ -47,7 +39,6 @@ struct client {
     uint64_t blocked_ns;
     dedup_client *memory;
     downlink *link; /* of a downlink */
-    attachment attached[ATTACHMENTS];
 };
 
 /* Ends it at the end of this turn. `why` is told to the operator and to the client; NONE: it has gone by itself, or all

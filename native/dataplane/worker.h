@@ -5,7 +5,7 @@
  *   client      one connection (client.h)
  *   op          one request in the owner's hands (op.h)
  *   shard       one table with its segments (storage/shard.h)
- *   transfer    a large value on its way from a client's memory into an extent (serve/transfer.c)
+ *   transfer    a change that fetches its large value (bulk/fetch.h) from a client's memory (serve/transfer.c)
  *
  * Threads. A worker and everything below it belongs to the worker's thread; other threads reach it by jobs in its
  * mailbox, and by `dataplane.grant_until_ns` and `table_memory`. Before the thread starts and after it was
@@ -19,6 +19,7 @@
 #include "../base/histogram.h"
 #include "../base/list.h"
 #include "../base/poller.h"
+#include "../bulk/fetch.h"
 #include "../wire/wire.h"
 #include "access.h"
 #include "challenge.h"
@@ -42,7 +43,6 @@ typedef struct op op;
 typedef struct shard shard;
 typedef struct worker worker;
 typedef struct key_queue key_queue;
-typedef struct bounce_pool bounce_pool;
 typedef struct worker_log worker_log;
 
 /* ---- dataplane ---- */
@@ -166,8 +166,8 @@ struct worker {
 
     fkv_list transfers; /* active, the first deadline first */
     uint64_t transfer_bytes;
-    bounce_pool *bounces;
-    uint32_t copying;     /* jobs at the copier */
+    fetch_pool *fetches;  /* of clients' values */
+    fetch_pool *pulls;    /* of owners', so that no client is in their way; NULL: none was announced yet */
     uint32_t scan_chains; /* that the SCANs of this turn may still walk */
     uint8_t *scratch;     /* FKV_SCAN_STEP_MAX bytes: a SCAN reply being made */
     uint8_t *made;        /* a hash being made (serve/derive_fields.c); NULL: none was yet */

@@ -1,10 +1,9 @@
 /* pull.c: see pull.h.
  *
- *   ANNOUNCE -> [waits: memory, messages that are held] -> prepared -> READs of a CHUNK into the puller's memory, a few
- *   at a time; the copier copies each from there into the extent; the last one compares the checksum ---> whole: PULLED
+ *   ANNOUNCE -> [waits: memory, messages that are held] -> prepared -> fetched into its extent; the copier compares the
+ *   checksum ---> whole: PULLED
  *
- * Invariant: an extent is given up only when no job of the copier can write to it any more; a piece of memory is used
- * again only when no READ can write to it. A pull that is dropped meanwhile holds its key in the table until then, which
+ * A pull that is dropped while it is fetched holds its key in the table until the copier has done with it, which
  * `backup.dropping` counts; and the shard, since it is counted in `held`. */
 #include "pull.h"
 #include <errno.h>
@@ -13,81 +12,68 @@
 #include "../base/assert.h"
 #include "../base/hash.h"
 #include "../dataplane/worker.h"
-#include "../table/words.h"
 #include "replication.h"
-#include "uplink.h"
 
-enum { CHUNK = 256 << 10, PIECES = 4, PULLS_MAX = 4096 };
+enum { PULLS_MAX = 4096 };
 static const uint64_t WAIT_NS = 1000000;
 
 struct pull {
+    fetch fetch;      /* while it is puller.now, or dropped */
     fkv_list of_copy; /* backup.pulls */
-    fkv_list queue;   /* puller.queue, until it is whole */
+    fkv_list queue;   /* puller.queue, until it is told */
+    puller *puller;
     shard *shard;
     backup_record r; /* prepared.handle 0: not yet */
     uint64_t hash;
     fkv_peer_announce from;
     fkv_record record;
     uint8_t *key;
-    uint32_t posted, arrived, jobs; /* bytes asked for, bytes that came; jobs at the copier */
-    bool dropped;                   /* atomic: the copier may pass it over */
-    bool right;                     /* the copier's: the checksum is the owner's */
+    bool dropped;
+    bool right; /* the copier's: the checksum is the owner's */
     bool whole;
     bool tells;      /* PULLED is still to be said, with `said` */
     fkv_status said; /* not OK: there is no room, and none is taken */
 };
 
-typedef struct piece {
-    job job;
-    puller *p;
-    pull *of; /* NULL: free, unless a READ still writes to it */
-    uint8_t *at;
-    uint32_t offset, bytes;
-    bool reading, last;
-} piece;
-
 struct puller {
     worker *w;
+    fetch_source source;
     fkv_list queue; /* pulls that are not whole, or not told */
-    pull *now;
-    uint8_t *memory;
-    fab_mr *mr;
-    uint32_t jobs;
-    bool orphan;
-    enum { ATTACHED_NONE, ATTACHED_ASKED, ATTACHED } state;
-    uint64_t rkey; /* of what is attached, or asked for */
-    piece piece[PIECES];
+    pull *now;      /* being fetched */
+    bool broken;
 };
 
-/* ---- a link's ---- */
+/* ---- a connection's ---- */
 
-puller *puller_make(worker *w, uint32_t place) {
-    puller *p = calloc(1, sizeof *p);
-    if (!p) return NULL;
-    p->w = w;
-    list_init(&p->queue);
-    p->memory = aligned_alloc(4096, (size_t)PIECES * CHUNK);
-    if (!p->memory || fab_reg_local(w->d->domain[place], p->memory, (size_t)PIECES * CHUNK, &p->mr) != 0) {
-        free(p->memory);
-        free(p);
-        return NULL;
-    }
-    for (int i = 0; i < PIECES; i++) p->piece[i] = (piece){ .p = p, .at = p->memory + (size_t)i * CHUNK };
-    return p;
+static bool may_read(worker *w, uint32_t place) {
+    if (!w->pulls) w->pulls = fetch_pool_make(&w->d->copier, &w->box);
+    return w->pulls && fetch_pool_register(w->pulls, w->d->domain[place], place) == 0;
 }
 
-static void end_if_over(puller *p) {
-    if (!p->orphan || p->jobs) return;
-    fab_dereg(p->mr);
-    free(p->memory);
-    free(p);
+puller *puller_make(worker *w, fab_conn *c, uint32_t place) {
+    puller *p = may_read(w, place) ? calloc(1, sizeof *p) : NULL;
+    if (!p) return NULL;
+    p->w = w;
+    /* Without a mapping, so that the connection can be freed at any time. */
+    fetch_source_init(&p->source, c, place, false);
+    list_init(&p->queue);
+    return p;
 }
 
 void puller_free(puller *p) {
     if (!p) return;
     fkv_assert(list_empty(&p->queue) && !p->now);
-    p->orphan = true;
-    end_if_over(p);
+    fetch_source_end(p->w->pulls, &p->source);
+    free(p);
+}
+
+bool puller_broken(const puller *p) { return p->broken; }
+
+void puller_event(puller *p, const fab_wc *wc) {
+    if (wc->opcode == FAB_WC_ATTACH)
+        fetch_source_attached(&p->source, wc);
+    else
+        fetch_pool_read(p->w->pulls, wc);
 }
 
 /* ---- the end of a pull ---- */
@@ -108,15 +94,18 @@ static void unprepare(pull *x) {
     wait_key_free(s->w, x->hash);
 }
 
-static void drop(puller *p, pull *x) {
+/* READs that are under way bring nothing any more; the link does not wait for them. */
+static void drop(pull *x) {
     backup *b = x->shard->copy;
-    if (p && p->now == x) p->now = NULL;
+    puller *p = x->puller;
     if (x->r.prepared.handle) b->taken -= min_u64(b->taken, record_room(true, x->r.key_bytes, x->record.value_bytes));
     list_remove(&x->of_copy);
     list_remove(&x->queue);
-    if (x->jobs) { /* mutation: bulk/freed-while-written */
-        __atomic_store_n(&x->dropped, true, __ATOMIC_RELAXED);
+    if (p->now == x) { /* mutation: bulk/dropped-while-fetched */
+        p->now = NULL;
+        x->dropped = true;
         b->dropping++;
+        fetch_abandon(&x->fetch, FKV_ABORTED);
         return;
     }
     unprepare(x);
@@ -129,27 +118,13 @@ static pull *find(const backup *b, uint64_t version) {
     return NULL;
 }
 
-/* A piece that a READ writes to stays taken until the READ has ended. */
-static void forget_pieces(puller *p, const pull *x) {
-    for (int i = 0; p && i < PIECES; i++)
-        if (p->piece[i].reading && p->piece[i].of == x) p->piece[i].of = NULL;
-}
-
 void pull_forget(backup *b, uint64_t version) {
     pull *x = find(b, version);
-    if (!x) return;
-    puller *p = uplink_puller(b->uplink);
-    forget_pieces(p, x);
-    drop(p, x);
+    if (x) drop(x);
 }
 
 void pulls_drop(backup *b) {
-    puller *p = b->uplink ? uplink_puller(b->uplink) : NULL;
-    while (!list_empty(&b->pulls)) {
-        pull *x = LIST_OF(b->pulls.next, pull, of_copy);
-        forget_pieces(p, x);
-        drop(p, x);
-    }
+    while (!list_empty(&b->pulls)) drop(LIST_OF(b->pulls.next, pull, of_copy));
 }
 
 /* ---- announced, prepared ---- */
@@ -170,6 +145,7 @@ backup_result pull_begin(puller *p, backup *b, const fkv_peer_message *m) {
         return BACKUP_ANEW;
     }
     memcpy(x->key, key, r.key_bytes);
+    x->puller = p;
     x->shard = b->shard;
     x->from = m->announce;
     list_push(&b->pulls, &x->of_copy);
@@ -201,7 +177,7 @@ static void prepare(pull *x) {
     }
 }
 
-/* ---- the copier's part ---- */
+/* ---- fetched ---- */
 
 /* The owner's checksum is of its own extent, whose header differs from this one's in the segment's tag alone. */
 static bool is_right(const pull *x) {
@@ -213,104 +189,36 @@ static bool is_right(const pull *x) {
     return fkv_crc32c(crc, (const uint8_t *)e + FKV_EXTENT_HEADER, bytes) == x->from.crc; /* mutation: bulk/checksum */
 }
 
-static void copied(job *j) {
-    piece *q = (piece *)j;
-    puller *p = q->p;
-    pull *x = q->of;
-    q->of = NULL;
-    p->w->copying--;
-    p->jobs--;
-    x->jobs--;
-    if (x->dropped && x->jobs == 0) {
+static void check(fetch *f) {
+    pull *x = (pull *)f;
+    x->right = is_right(x);
+    if (x->right) table_seal(x->shard->table, &x->r.prepared);
+}
+
+static void ended(fetch *f) {
+    pull *x = (pull *)f;
+    if (x->dropped) {
         x->shard->copy->dropping--;
         unprepare(x);
         free_pull(x);
-    } else if (q->last && !x->dropped) {
-        x->whole = true;
-        p->now = NULL;
-        tell(x, FKV_OK);
+        return;
     }
-    end_if_over(p);
+    x->puller->now = NULL;
+    x->whole = f->failed == FKV_OK;
+    x->puller->broken = !x->whole;
+    if (x->whole) tell(x, FKV_OK);
 }
 
-static void copy(job *j) {
-    piece *q = (piece *)j;
-    pull *x = q->of;
-    if (!__atomic_load_n(&x->dropped, __ATOMIC_RELAXED)) {
-        fkv_copy_in(x->r.prepared.value + q->offset, q->at, q->bytes);
-        if (q->last) x->right = is_right(x);
-        if (q->last && x->right) table_seal(x->shard->table, &x->r.prepared);
-    }
-    q->job.run = copied;
-    worker_post(q->p->w, &q->job);
-}
-
-/* ---- READs ---- */
-
-bool puller_event(puller *p, const fab_wc *wc) {
-    if (wc->opcode == FAB_WC_ATTACH) {
-        if (p->state == ATTACHED_ASKED) p->state = wc->status == FAB_SUCCESS ? ATTACHED : ATTACHED_NONE;
-        return wc->status == FAB_SUCCESS;
-    }
-    if (wc->status != FAB_SUCCESS) return false;
-    piece *q = &p->piece[wc->wr_id % PIECES];
-    pull *x = q->of;
-    q->reading = false;
-    if (!x) return true; /* dropped meanwhile */
-    x->arrived += q->bytes;
-    q->last = x->arrived == x->record.value_bytes;
-    q->job.run = copy;
-    x->jobs++;
-    p->jobs++;
-    p->w->copying++;
-    helper_post(&p->w->d->copier, &q->job);
-    return true;
-}
-
-static bool is_attached(const puller *p, const pull *x) { return p->state == ATTACHED && p->rkey == x->from.rkey; }
-
-static bool reads(const puller *p) {
-    for (int i = 0; i < PIECES; i++)
-        if (p->piece[i].reading) return true;
-    return false;
-}
-
-/* The region of the owner's that the value lies in: one is attached at a time. A READ fails when its region goes, and
- * the connection with it: READs of what was forgotten end first. */
-static bool attach(puller *p, fab_conn *c, const pull *x) {
-    if (p->state == ATTACHED && p->rkey != x->from.rkey && !reads(p)) {
-        fab_detach(c, p->rkey);
-        p->state = ATTACHED_NONE;
-    }
-    if (p->state != ATTACHED_NONE) return true;
-    p->rkey = x->from.rkey;
-    int e = fab_attach(c, p->rkey, x->from.region_addr, x->from.region_bytes, 0);
-    if (e == 0) p->state = ATTACHED_ASKED;
-    return e == 0 || e == -EAGAIN || e == -EEXIST;
-}
-
-static bool post(puller *p, fab_conn *c, pull *x) {
-    for (int i = 0; i < PIECES && x->posted < x->record.value_bytes; i++) {
-        piece *q = &p->piece[i];
-        if (q->of || q->reading) continue;
-        uint32_t left = x->record.value_bytes - x->posted, n = left < CHUNK ? left : CHUNK;
-        fab_read r = { .wr_id = (uint64_t)i,
-                       .local = q->at,
-                       .local_mr = p->mr,
-                       .remote_addr = x->from.addr + x->posted,
-                       .rkey = x->from.rkey,
-                       .bytes = n };
-        int taken = fab_post_reads(c, &r, 1);
-        if (taken < 0) return false;
-        if (taken == 0) return true;
-        q->of = x;
-        q->offset = x->posted;
-        q->bytes = n;
-        q->reading = true;
-        q->last = false;
-        x->posted += n;
-    }
-    return true;
+/* BUSY: later. */
+static fkv_status begin(puller *p, pull *x) {
+    static const fetch_use USE = { .whole = check, .ended = ended };
+    const fkv_peer_announce *a = &x->from;
+    fkv_rendezvous from = { a->rkey, a->addr, a->region_addr, a->region_bytes };
+    fkv_status s = fetch_begin(&x->fetch, p->w->pulls, &p->source, &from, x->r.prepared.value, x->record.value_bytes,
+                               &USE);
+    if (s == FKV_OK) p->now = x;
+    if (s == FKV_BUSY) x->shard->tick_ns = min_u64(x->shard->tick_ns, p->w->now_ns + WAIT_NS);
+    return s;
 }
 
 /* ---- a turn ---- */
@@ -330,19 +238,20 @@ static bool say(pull *x, const pull_out *out) {
     return e == 0;
 }
 
-bool puller_step(puller *p, fab_conn *c, const pull_out *out) {
+bool puller_step(puller *p, const pull_out *out) {
+    fkv_status began = FKV_OK;
+    if (p->broken) return false;
     for (fkv_list *l = p->queue.next, *next; l != &p->queue; l = next) {
         next = l->next;
         pull *x = LIST_OF(l, pull, queue);
         backup *b = x->shard->copy;
         if (b->failed != FKV_OK) continue;
         if (list_empty(&b->held)) prepare(x);
-        if (!p->now && x->r.prepared.handle && !x->whole) p->now = x;
+        if (!p->now && x->r.prepared.handle && !x->whole && began != FKV_BUSY) began = begin(p, x);
+        if (began != FKV_OK && began != FKV_BUSY) return false;
         if (x->tells && !say(x, out)) return false;
     }
-    if (!p->now) return true;
-    if (!attach(p, c, p->now)) return false;
-    return is_attached(p, p->now) ? post(p, c, p->now) : true;
+    return true;
 }
 
 /* ---- its record ---- */

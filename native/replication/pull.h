@@ -1,9 +1,9 @@
-/* pull.h: large values on their way to a copy: it READs them from its owner's table, over the link, before their change
- * has a number in the log, so that the log never waits for them (docs/replication-links.md, "Large values"). Private to
- * native/replication.
+/* pull.h: large values on their way to a copy: it fetches them (bulk/fetch.h) from its owner's table, over the link,
+ * before their change has a number in the log, so that the log never waits for them (docs/replication-links.md, "Large
+ * values"). Private to native/replication.
  *
- * A *puller* is a link's: it pulls one value at a time. A *pull* is one value: announced, prepared in the copy's table,
- * READ piece by piece, checked; then its record comes, and takes it; or it is dropped. */
+ * A *puller* is a connection's: it pulls one value at a time. A *pull* is one value: announced, prepared in the copy's
+ * table, fetched, checked; then its record comes, and takes it; or it is dropped. */
 #ifndef FARKV_REPLICATION_PULL_H
 #define FARKV_REPLICATION_PULL_H
 #include "backup.h"
@@ -17,16 +17,17 @@ typedef struct pull_out {
     void *ctx;
 } pull_out;
 
-puller *puller_make(worker *w, uint32_t place); /* NULL: no memory */
-/* The link is over: what it was pulling is dropped before. Frees it when the copier has nothing of it any more. */
+puller *puller_make(worker *w, fab_conn *c, uint32_t place); /* NULL: no memory */
+/* The connection was freed, and what it was pulling is dropped. */
 void puller_free(puller *p);
 
 /* An ANNOUNCE that was parsed came for the copy. ANEW: the link begins anew. */
 backup_result pull_begin(puller *p, backup *b, const fkv_peer_message *m);
-/* At the end of a turn: prepares, posts READs, says what has come. False: the connection is of no use any more. */
-bool puller_step(puller *p, fab_conn *c, const pull_out *out);
-/* FAB_WC_READ, FAB_WC_ATTACH. False: as above. */
-bool puller_event(puller *p, const fab_wc *wc);
+/* At the end of a turn: prepares, begins to fetch, says what has come. False: the connection is of no use any more. */
+bool puller_step(puller *p, const pull_out *out);
+bool puller_broken(const puller *p); /* the next step will say so */
+/* FAB_WC_READ, FAB_WC_ATTACH. */
+void puller_event(puller *p, const fab_wc *wc);
 
 /* The record of a change whose value was announced has come: TOOK with what is prepared; WAITS: it is still on its way;
  * ANEW: it was never announced. */

@@ -113,7 +113,6 @@ static void pulls_end(uplink *u) {
     puller_free(u->puller);
     u->puller = NULL;
 }
-puller *uplink_puller(uplink *u) { return u->puller; }
 
 static void hang_up(uplink *u) {
     if (u->conn) fab_disconnect(u->conn);
@@ -266,7 +265,7 @@ static void led(uplink *u, const fkv_peer_takeover *t) {
 static void announced(uplink *u, const fkv_peer_message *m) {
     backup *b = copy_of(u, m->announce.shard);
     if (!b || !b->led) return;
-    if (!u->puller) u->puller = puller_make(u->w, ways_place(&u->ways));
+    if (!u->puller) u->puller = puller_make(u->w, u->conn, ways_place(&u->ways));
     if (m->announce.epoch != b->place.epoch || !u->puller || pull_begin(u->puller, b, m) != BACKUP_TOOK) give_up(u);
 }
 
@@ -348,7 +347,7 @@ void uplink_event(worker *w, uplink *u, const fab_wc *wc) {
     case FAB_WC_DISCONNECT: give_up(u); break;
     case FAB_WC_READ:
     case FAB_WC_ATTACH:
-        if (u->puller && !puller_event(u->puller, wc)) give_up(u);
+        if (u->puller) puller_event(u->puller, wc);
         break;
     default: break;
     }
@@ -424,7 +423,7 @@ static void step_up(uplink *u) {
         after = i->next;
         go_on(u, LIST_OF(i, backup, waits));
     }
-    if (u->puller && !u->over && !puller_step(u->puller, u->conn, &(pull_out){ send_of, u })) give_up(u);
+    if (u->puller && !u->over && !puller_step(u->puller, &(pull_out){ send_of, u })) give_up(u);
     while (!u->over && !list_empty(&u->owing) && acknowledge(u)) {}
     if (u->w->now_ns - u->heard_ns > u->silent_ns) give_up(u);
 }
@@ -450,13 +449,14 @@ void uplinks_step(worker *w) {
         }
         if (u->state == RESTS && u->again_ns <= w->now_ns) dial(u);
     }
+    if (w->pulls) fetch_pool_step(w->pulls);
 }
 
 uint64_t uplinks_deadline(const worker *w) {
     uint64_t at = UINT64_MAX;
     for (const fkv_list *i = w->uplinks.next; i != &w->uplinks; i = i->next) {
         const uplink *u = LIST_OF(i, uplink, of_worker);
-        if (u->over) return 0;
+        if (u->over || (u->puller && puller_broken(u->puller))) return 0;
         at = min_u64(at, u->watch_ns);
         if (u->state != UP) {
             at = min_u64(at, u->again_ns);

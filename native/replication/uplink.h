@@ -23,8 +23,6 @@ void uplink_leave(backup *b);
 /* There is something new to acknowledge. */
 void uplink_owes(backup *b);
 
-struct puller *uplink_puller(uplink *u); /* NULL: it has pulled nothing over this connection */
-
 void uplink_event(worker *w, uplink *u, const fab_wc *wc);
 /* At the end of a turn: dials, goes on with what waits for memory, follows, acknowledges. */
 void uplinks_step(worker *w);

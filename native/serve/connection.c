@@ -80,6 +80,7 @@ static client *make(worker *w, uint32_t place, fab_conn *conn, const fkv_ticket 
     c->w = w;
     c->conn = conn;
     c->place = place;
+    fetch_source_init(&c->source, conn, place, true);
     c->provider = fab_place_provider(place);
     c->tenant = &w->d->tenant[t->tenant];
     c->ticket = *t;
@@ -257,14 +258,15 @@ static void end_ops(client *c) {
         else if (o->state != OP_IS_PULLED && o->state != OP_REPLICATES && o->state != OP_READY && o->state != OP_ENDS)
             op_abandon(o);
     }
+    fetch_source_end(c->w->fetches, &c->source);
 }
 
 void clients_reap(worker *w) {
     for (fkv_list *l = w->doomed.next, *next; l != &w->doomed; l = next) {
         next = l->next;
         client *c = LIST_OF(l, client, of_worker);
-        if (c->copying) {
-            transfers_hurry(c);
+        if (c->source.copying) {
+            fetch_source_hurry(&c->source);
             continue;
         }
         fab_disconnect(c->conn);
@@ -282,6 +284,6 @@ void clients_reap(worker *w) {
 
 bool clients_to_reap(const worker *w) {
     const fkv_list *l = w->doomed.next;
-    while (l != &w->doomed && LIST_OF(l, client, of_worker)->copying) l = l->next;
+    while (l != &w->doomed && LIST_OF(l, client, of_worker)->source.copying) l = l->next;
     return l != &w->doomed;
 }

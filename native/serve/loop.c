@@ -59,8 +59,10 @@ static void handle(worker *w, uint32_t place, const fab_wc *wc) {
     case FAB_WC_RECV:
         if (!c->doomed) request_received(w, c, wc);
         break;
-    case FAB_WC_READ: transfer_read_done(w, wc); break;
-    case FAB_WC_ATTACH: transfer_attached(c, wc); break;
+    case FAB_WC_READ: fetch_pool_read(w->fetches, wc); break;
+    case FAB_WC_ATTACH:
+        if (!c->doomed) fetch_source_attached(&c->source, wc);
+        break;
     case FAB_WC_SEND_READY: reply_credits(c); break;
     case FAB_WC_DISCONNECT: client_doom(c, FKV_END_NONE); break;
     case FAB_WC_ACCEPT:
@@ -130,7 +132,7 @@ static uint64_t next_deadline(const worker *w) {
 /* What was decided after this turn looked at it. */
 static bool unfinished(const worker *w) {
     return run_pending(w) || !list_empty(&w->sending) || w->feed_starved || clients_to_reap(w) ||
-           mailbox_ready(&w->box);
+           fetch_pool_begun(w->fetches) || fetch_pool_begun(w->pulls) || mailbox_ready(&w->box);
 }
 
 static void wait_for_events(worker *w, uint64_t until_ns) {
@@ -180,7 +182,7 @@ void loop_unlisten(dataplane *d, uint32_t number) {
 static void end_clients(worker *w) {
     while (!list_empty(&w->clients)) client_doom(LIST_OF(w->clients.next, client, of_worker), FKV_END_NONE);
     clients_reap(w);
-    while (w->copying) {
+    while (fetch_pool_jobs(w->fetches) + fetch_pool_jobs(w->pulls)) {
         if (w->d->stepped) helper_drain(&w->d->copier);
         mailbox_sleep(&w->box);
         w->now_ns = fkv_now_ns();
@@ -251,7 +253,8 @@ int worker_create(dataplane *d, uint32_t number, worker **out) {
     w->access = access_make(w, clients_judge,
                             &(dataplane_access){ .secrets = 1, .secret = { { 0, d->c.ticket_secret } } });
     if (!w->by_number || !w->slot_taken || !w->scratch || !w->access) return -ENOMEM;
-    if (transfer_pool_create(&w->bounces) != FKV_OK) return -ENOMEM;
+    w->fetches = fetch_pool_make(&d->copier, &w->box);
+    if (!w->fetches) return -ENOMEM;
     int e = dedup_init(&w->dedup, d->c.dedup_bytes);
     if (e == 0) e = mailbox_open(&w->box);
     if (e) return e;
@@ -266,7 +269,7 @@ int worker_add_place(worker *w, uint32_t place) {
     w->batch_of[w->polled_count] = fab_can(fab_place_provider(place), FAB_CAN_SEND_FREELY) ? POLL_BATCH_FREE
                                                                                            : POLL_BATCH;
     w->polled[w->polled_count++] = place;
-    e = transfer_pool_register(w->bounces, w->d->domain[place], place);
+    e = fetch_pool_register(w->fetches, w->d->domain[place], place);
     return e ? e : watch(w, fab_fd(w->cq[place]), w->cq[place]);
 }
 
@@ -292,7 +295,8 @@ void worker_free(worker *w) {
     for (int i = 0; i < w->polled_count; i++) fab_cq_destroy(w->cq[w->polled[i]]);
     if (w->epoll >= 0) close(w->epoll);
     mailbox_close(&w->box);
-    transfer_pool_free(w->bounces);
+    fetch_pool_free(w->fetches);
+    fetch_pool_free(w->pulls);
     wait_free_queues(w);
     ops_free_slabs(w);
     dedup_free(&w->dedup);

@@ -62,7 +62,7 @@ static struct {
 static void do_look_at_bulk(worker *w, void *ctx) {
     (void)ctx;
     bulk.pulls = !list_empty(&here(w)->bulks);
-    bulk.comes = w->copying;
+    bulk.comes = fetch_pool_jobs(w->pulls);
     bulk.last = here(w)->replica.last;
     bulk.dialed = w->challenges.next;
     bulk.announced = !list_empty(&here(w)->copy->pulls);
@@ -152,7 +152,7 @@ TEST(values_of_all_sizes_come_to_the_next_owner) {
     down_with();
 }
 
-/* While it is READ, when it lies in bounce memory, when it is there; and again and again. */
+/* While it is READ, when it lies in the pool, when it is there; and again and again. */
 TEST(a_value_whose_link_is_cut_is_pulled_again) {
     enum { ROUNDS = 6 };
     up_with(ROOM, SOME);

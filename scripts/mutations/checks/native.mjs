@@ -15,7 +15,7 @@ const PATIENCE_MS = 3_000;
 const SEED = 20240229;
 
 const FABRIC = 'fabric fabric/shm fabric/tcp fabric/verbs';
-const DATA_PLANE = 'replication/rules dataplane storage replication serve';
+const DATA_PLANE = 'bulk replication/rules dataplane storage replication serve';
 
 /** What a test program needs, so that nothing else is compiled. */
 const PARTS = [
@@ -27,6 +27,7 @@ const PARTS = [
     support: ['check', 'fabric_*'],
   },
   { of: /^fabric/, parts: `base ${FABRIC}`, support: ['check', 'smaps', 'fabric_*', 'tcp_*', 'shm_raw'] },
+  { of: /^fetch$/, parts: `base table wire ${FABRIC} bulk`, support: ['check', 'fabric_pair', 'shm_raw'] },
   { of: /^resp/, parts: 'base wire resp', support: ['check'] },
   { of: /^/, parts: `base log table wire ${FABRIC} ${DATA_PLANE} client/session client/lookup client`, support: ['*'] },
 ];

@@ -3,6 +3,7 @@ import { always, drop, instead, never, without } from './checks/operators.mjs';
 import { rows } from './checks/rows.mjs';
 
 const format = (title) => ({ test: 'core/metadata/format.test.ts', title });
+const members = (title) => ({ test: 'server/metadata/group-members.test.ts', title });
 const duties = (title) => ({ test: 'server/metadata/leader-duties.test.ts', title });
 const leases = (title) => ({ test: 'test/metadata/leases.test.ts', title });
 
@@ -23,7 +24,7 @@ export const mutations = rows('metadata', {
     without('p.state'),
     duties('a learner that has never answered gets no vote, however short the log; one that answers does'),
   ],
-  'dead-learner-votes': [always(), duties('votes move only while most of those who will vote answer')],
+  'dead-learner-votes': [always(), members('votes move only while most of those who will vote answer')],
   'taken-unconfirmed': [
     drop(),
     {

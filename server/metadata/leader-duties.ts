@@ -5,21 +5,20 @@
  * core/metadata/leader-policy.ts.
  */
 import { FarkvError } from '../../core/errors.js';
-import type { Bootstrap, Command, ShardsTaken } from '../../core/metadata/commands.js';
+import type { Bootstrap, Command } from '../../core/metadata/commands.js';
 import { Absences } from '../../core/metadata/copy-policy.js';
 import { nextReset, planReset, type ResetAsked } from '../../core/metadata/shard-loss.js';
-import { isGone } from '../../core/metadata/copy-sets.js';
 import { dueCommand, nextLookMs, nextOwners } from '../../core/metadata/leader-policy.js';
 import { keepersOf } from '../../core/metadata/placement.js';
 import { Failovers } from '../../core/metadata/failovers.js';
 import { MovedVotes } from '../../core/metadata/voter-policy.js';
 import type { CopyState, MetadataState } from '../../core/metadata/state.js';
-import type { MemberChange, RaftStatus } from '../../core/raft/index.js';
 import { describeError, type Log } from '../log.js';
 import type { MetadataDriver } from './driver.js';
+import { changesTo, nearTo } from './group-members.js';
+import { LeaderNews } from './leader-news.js';
 import type { GrantState } from './lease-grantor.js';
 import { noLeader } from './no-leader.js';
-import { endedMoves } from './ended-moves.js';
 import type { Outcome } from './proposer.js';
 
 /** What a cluster that this server makes has. */
@@ -64,8 +63,6 @@ export interface ResetDone {
 const IN_TERM: ReadonlySet<Command['t']> = new Set(['shards-taken', 'shards-given', 'raise-format', 'shard-reset']);
 const PROPOSE_MS = 10_000;
 const RETRY_MS = 1000;
-/** A learner that lacks no more entries than this may vote. */
-const CAUGHT_UP = 64;
 const RECONCILE_MS = 100;
 /** The ticket secret is exchanged so often. */
 export const ROTATE_MS = 24 * 3_600_000;
@@ -74,7 +71,6 @@ const ROTATE_LOOK_MS = 600_000;
 export class LeaderDuties {
   readonly #options: LeaderDutiesOptions;
   #absences = new Absences();
-  #before: MetadataState | undefined;
   /** In which this server leads, or led last. */
   #term = 0;
   readonly #movedVotes = new MovedVotes();
@@ -89,11 +85,11 @@ export class LeaderDuties {
   readonly #daily: NodeJS.Timeout;
   #impatient = false;
   #closed = false;
-  /** Shards of which it was said that they are lost. */
-  #gone: ReadonlySet<number> = new Set();
+  readonly #news: LeaderNews;
 
   constructor(options: LeaderDutiesOptions) {
     this.#options = options;
+    this.#news = new LeaderNews(options.log);
     this.#daily = setInterval(() => this.look(), ROTATE_LOOK_MS).unref();
   }
 
@@ -116,30 +112,6 @@ export class LeaderDuties {
     return this.#failovers.shards;
   }
 
-  #sayMoves(): void {
-    const { driver, log } = this.#options;
-    const before = this.#before;
-    this.#before = driver.state;
-    if (before === undefined || before.moves === driver.state.moves || !driver.leads) return;
-    for (const { shard, from, to, why } of endedMoves(before, driver.state))
-      log.warn(`the move of shard ${shard} (${from} -> ${to}) is over, and ${from} goes on to serve it: ${why}`, {
-        ...{ event: 'move-cancelled', shard, from, to },
-      });
-  }
-
-  #sayGone(): void {
-    const { driver, log } = this.#options;
-    if (!driver.leads) return;
-    const gone = driver.state.shards.filter((s) => isGone(driver.state, s)).map(({ shard }) => shard);
-    const fresh = gone.filter((shard) => !this.#gone.has(shard));
-    this.#gone = new Set(gone);
-    if (fresh.length > 0)
-      log.warn(
-        `shards ${fresh.join(', ')} are lost: every server that had a copy has started again since, and came back without it. They wait for an operator: farkv shard reset all --accept-loss serves them empty; of durable ones a later start may still read the disk`,
-        { event: 'shards-lost', shards: fresh.join() },
-      );
-  }
-
   /** Also while another server leads: this one may be the next. */
   #observe(): void {
     const { driver, nowMs, hasJoined } = this.#options;
@@ -153,8 +125,7 @@ export class LeaderDuties {
     // Also the first state that names this start: all that it missed may have been applied with its joining.
     this.#failovers.observe(driver.state, nowMs(), !this.#joined);
     this.#joined ||= hasJoined(driver.state);
-    this.#sayGone();
-    this.#sayMoves();
+    this.#news.observe(driver.state, driver.leads);
   }
 
   close(): void {
@@ -210,33 +181,17 @@ export class LeaderDuties {
   }
 
   async #do(command: Command): Promise<Outcome> {
-    const { propose, proposeInTerm, grantor, log, driver } = this.#options;
-    if (command.t === 'voters-set') this.#sayVoters(driver.state.voters, command.voters);
+    const { propose, proposeInTerm, grantor, driver, nowMs } = this.#options;
+    if (command.t === 'voters-set')
+      this.#news.voters(driver.state.voters, command.voters, (id) => this.#absences.silentMs(id, nowMs()));
     if (!IN_TERM.has(command.t)) return await propose(command, PROPOSE_MS);
     const current = grantor();
     if (current === undefined) return 'unknown';
     // In the term in which the servers reported what they know, or in which the leases were granted (lease-grantor.ts).
-    if (command.t === 'shard-reset')
-      log.warn(`no server that has values of shard ${command.shard} is there: it goes to ${command.to}, empty`, {
-        ...{ event: 'shard-is-reset', shard: command.shard, to: command.to, empty: true },
-      });
+    if (command.t === 'shard-reset') this.#news.vacantReset(command);
     if (command.t !== 'shards-taken') return await proposeInTerm(command, current.term);
-    log.warn(
-      `${command.id} has been silent for longer than its lease: its ${command.shards.length} shards go to others, ${takenHow(command)}`,
-      { event: 'failover', server: command.id, shards: command.shards.length },
-    );
+    this.#news.taken(command);
     return await this.#take(command, command.id, current);
-  }
-
-  #sayVoters(before: readonly string[], after: readonly string[]): void {
-    const to = after.filter((id) => !before.includes(id)).join(', ');
-    for (const id of before.filter((voter) => !after.includes(voter))) {
-      const silentMs = this.#absences.silentMs(id, this.#options.nowMs());
-      this.#options.log.warn(
-        `${id} has been silent for ${Math.round(silentMs / 1000)} s: ${to} votes in its place, and ${id} is a learner when it comes back`,
-        { event: 'voter-replaced', server: id, to, silentMs: Math.round(silentMs) },
-      );
-    }
   }
 
   /** Takes shards from a dead owner. */
@@ -381,62 +336,4 @@ export class LeaderDuties {
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => this.look(), RECONCILE_MS);
   }
-}
-
-/** With what the shards go to others. */
-function takenHow({ shards }: ShardsTaken): string {
-  const kept = shards.filter((s) => s.copy !== undefined).length;
-  return kept === 0
-    ? 'empty'
-    : `${kept} of them with their copies there${kept < shards.length ? ', the others empty' : ''}`;
-}
-
-/**
- * Members whose logs are about as long as the leader's, which is among them. A member in `replicate` has accepted an
- * append in this term. Until then the leader counts it as active and knows nothing of its log (core/raft): while the
- * log is short, a learner that never answered would be as near as all others.
- */
-export function nearTo({ progress, lastIndex, id }: Pick<RaftStatus, 'progress' | 'lastIndex' | 'id'>): Set<number> {
-  const answered = progress.filter((p) => p.active && p.state === 'replicate'); // mutation: metadata/vote-of-the-unheard
-  return new Set(answered.filter((p) => p.match + CAUGHT_UP >= lastIndex).map((p) => p.id)).add(id);
-}
-
-/**
- * Changes that give `config` the voters and learners of the metadata. Votes move together, and only while most of those
- * who will vote are in `near`: they may have died since the metadata gave them the votes, and a joint configuration that
- * needs the votes of dead members is never left again. A voter that has left the cluster may go before the rest.
- */
-export function changesTo(
-  state: MetadataState,
-  config: RaftStatus['config'],
-  near: ReadonlySet<number>,
-): MemberChange[] {
-  if (config.outgoing.length > 0) return [];
-  const wanted = new Map(
-    state.servers
-      .filter((s) => s.raftId !== 0)
-      .map((s) => [s.raftId, state.voters.includes(s.id) ? ('voter' as const) : ('learner' as const)]),
-  );
-  // A server that comes is a learner first: an empty voter could stop the group.
-  const known = (id: number): boolean => config.voters.includes(id) || config.learners.includes(id);
-  const come = [...wanted.keys()].filter((id) => !known(id)).map((id) => ({ kind: 'learner', id }) as const);
-  const move = [...wanted]
-    .filter(([id, kind]) => known(id) && !(kind === 'voter' ? config.voters : config.learners).includes(id))
-    .map(([id, kind]) => ({ kind, id }));
-  const leave = (of: readonly number[]): MemberChange[] =>
-    of.filter((id) => !wanted.has(id)).map((id) => ({ kind: 'remove', id }));
-  const goes = [...leave(config.voters), ...leave(config.learners)];
-  for (const changes of [[...move, ...goes], goes])
-    if (mostAreNear(config.voters, changes, near)) return [...come, ...changes]; // mutation: metadata/dead-learner-votes
-  return [...come, ...leave(config.learners)];
-}
-
-/** Of those who vote after the changes. */
-function mostAreNear(before: readonly number[], changes: readonly MemberChange[], near: ReadonlySet<number>): boolean {
-  const voters = new Set(before);
-  for (const { kind, id } of changes) {
-    if (kind === 'voter') voters.add(id);
-    else voters.delete(id);
-  }
-  return 2 * [...voters].filter((id) => near.has(id)).length > voters.size;
 }

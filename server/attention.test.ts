@@ -251,6 +251,16 @@ test('changes that were refused lately are told where nothing that is full expla
   }
 });
 
+test('of shards whose owner has a full disk nothing else is told', (t) => {
+  const node = { dataPlane: { workers: [{ log: { diskFull: true } }], shards: [] } };
+  const shards = [shard(0, { state: 'closed' }), shard(1, { copies: { trouble: 'too few' } })];
+  const alone = status({ members: [member('s1', { node })], shards });
+  t.deepEqual(underWay(alone), []);
+  const lines = attention(alone);
+  t.is(lines.length, 1);
+  t.regex(lines[0]!, /^the disk of s1 is full/);
+});
+
 test('copies without room are told with the command, and where the disk is full only that is told', (t) => {
   const node = { fullCopies: [1, 4] };
   t.deepEqual(attention(status({ members: [member('s1', { node: { fullCopies: [3] } }), member('s2', { node })] })), [

@@ -3,6 +3,7 @@
  * joins, a shard that moves, a leader that is being elected while enough voters answer. What was chosen, and could be
  * safer, is in advice.ts.
  */
+import type { DataPlaneStats } from '../native/data-plane-stats.js';
 import { RAISE_DESCRIPTORS } from './descriptors.js';
 import { formatSize } from './config/units.js';
 import { drainLine } from './drained-copies.js';
@@ -33,6 +34,7 @@ export function underWay(status: ClusterStatus): string[] {
   const { leader, members, shards } = status;
   const recovers = new Set(members.filter(({ node }) => node?.values?.recovering !== undefined).map(({ id }) => id));
   const fenced = new Set(members.filter(lacksLease).map(({ id }) => id));
+  const full = withFullDisk(members);
   const waiting = new Map(
     members.flatMap(({ id, node }) => (node?.values?.waitsFor === undefined ? [] : [[id, node.values.waitsFor]])),
   );
@@ -44,6 +46,7 @@ export function underWay(status: ClusterStatus): string[] {
       (state !== 'unreachable' || copies !== undefined) &&
       !recovers.has(owner ?? '') &&
       !fenced.has(owner ?? '') &&
+      !full.has(owner ?? '') &&
       copies?.copies.some(({ member }) => waiting.has(member)) !== true,
   );
   const fresh = coming.filter(({ state }) => state === 'unassigned');
@@ -211,7 +214,7 @@ function ofDisk({ id, node }: MemberStatus): string[] {
   return [
     ...(isDiskFull(node)
       ? [
-          `the disk of ${id} is full, and changes are refused: free space on the file system of its --data-dir, up to ${formatSize(fullLogs(node) * LOG_AHEAD_BYTES)} for its log; changes go on by themselves within seconds`,
+          `the disk of ${id} is full, and changes are refused: free space on the file system of its --data-dir, up to ${formatSize(fullLogs(node?.dataPlane) * LOG_AHEAD_BYTES)} for its log; changes go on by themselves within seconds`,
         ]
       : []),
     ...(node?.group.diskFull !== true
@@ -274,7 +277,8 @@ function ofAwaited(shards: readonly ShardStatus[], members: readonly MemberStatu
 }
 
 function ofCopies({ shards, members, replication }: ClusterStatus): string[] {
-  const few = shards.filter(({ copies }) => copies?.trouble === 'too few');
+  const full = withFullDisk(members);
+  const few = shards.filter(({ owner, copies }) => copies?.trouble === 'too few' && !full.has(owner ?? ''));
   const keepers = members.filter(({ witness, draining }) => witness !== true && !draining).length;
   const lacking = replication.filter(({ level, replicas }) => level !== 'cache' && replicas > keepers);
   return [
@@ -326,13 +330,18 @@ export function ofFull({ id, draining, node }: MemberStatus, members: readonly M
 }
 
 /** Two files, which a log has ready before it goes on (native/log/files.h, LOG_FILE_BYTES in native/replication/replication.h). */
-const LOG_AHEAD_BYTES = 2 * (64 << 20);
+export const LOG_AHEAD_BYTES = 2 * (64 << 20);
 
 /** Each thread of the data plane has a log. */
-function fullLogs(node: MemberStatus['node']): number {
-  return (node?.dataPlane?.workers ?? []).filter(({ log }) => log?.diskFull === true).length;
+export function fullLogs(dataPlane: Pick<DataPlaneStats, 'workers'> | undefined): number {
+  return (dataPlane?.workers ?? []).filter(({ log }) => log?.diskFull === true).length;
+}
+
+/** Their shards wait for the disk, whatever else is said of them. */
+function withFullDisk(members: readonly MemberStatus[]): ReadonlySet<string> {
+  return new Set(members.filter(({ node }) => isDiskFull(node)).map(({ id }) => id));
 }
 
 export function isDiskFull(node: MemberStatus['node']): boolean {
-  return fullLogs(node) > 0;
+  return fullLogs(node?.dataPlane) > 0;
 }

@@ -67,6 +67,8 @@ export const LOG_EVENTS = [
   'raft-log-repaired',
   'raft-log-full',
   'raft-log-has-room',
+  'values-log-full',
+  'values-log-has-room',
   // Shards (shards/note-events.ts), and what becomes of them.
   'shard-served',
   'shard-taken',

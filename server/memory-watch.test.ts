@@ -3,8 +3,8 @@ import type { DataPlaneStats } from '../native/data-plane-stats.js';
 import { Log } from './log.js';
 import { LATELY_MS, watchMemory } from './memory-watch.js';
 
-const workersOf = (refused: readonly number[]): object[] =>
-  refused.map((n) => ({ refused: { ERR_TABLE_FULL: n, ERR_BUSY: 7 } }));
+const workersOf = (refused: readonly number[], diskFull = false): object[] =>
+  refused.map((n) => ({ refused: { ERR_TABLE_FULL: n, ERR_BUSY: 7 }, log: { diskFull } }));
 
 /** What is said while the data plane's figures are these, one look after the other. */
 async function said(
@@ -13,11 +13,12 @@ async function said(
     readonly missed?: number;
     readonly refused?: readonly number[];
     readonly limits?: readonly number[];
+    readonly diskFull?: boolean;
   }[],
   quietMs: number,
 ): Promise<string[]> {
   const lines: string[] = [];
-  const log = new Log('warn', (_level, text) => lines.push(text));
+  const log = new Log('info', (_level, text) => lines.push(text));
   // Looking keeps no process alive.
   const alive = setInterval(() => undefined, 1000);
   t.teardown(() => clearInterval(alive));
@@ -29,9 +30,10 @@ async function said(
         resolve();
         return Promise.reject(new Error('closed'));
       }
-      const { missed: descriptorsMissed = 0, refused = [0], limits = [] } = next;
+      const { missed: descriptorsMissed = 0, refused = [0], limits = [], diskFull = false } = next;
       const shards = limits.map((memoryBytes) => ({ memoryBytes }));
-      return Promise.resolve({ descriptorsMissed, workers: workersOf(refused), shards } as unknown as DataPlaneStats);
+      const workers = workersOf(refused, diskFull);
+      return Promise.resolve({ descriptorsMissed, workers, shards } as unknown as DataPlaneStats);
     };
     watchMemory({ stats }, log, { lookMs: 1, quietMs });
   });
@@ -59,6 +61,13 @@ test('of changes that are refused all the time one line is said for a while', as
 test('beside refused changes stands what a shard may have, which a value must fit into', async (t) => {
   const [line = ''] = await said(t, [{ refused: [1], limits: [30 << 20, 21 << 20] }], 0);
   t.regex(line, /farkv status says which.*A shard may have 21\.0 MiB here: a value must fit into what is free$/);
+});
+
+test('a disk without room for the log of values is said, with how much it needs, and that it has room again', async (t) => {
+  const lines = await said(t, [{ diskFull: true }, { diskFull: true }, {}, {}], 3_600_000);
+  t.is(lines.length, 2);
+  t.regex(lines[0] ?? '', /^no room on the disk .* until 128 MiB are free for each data-plane thread$/);
+  t.regex(lines[1] ?? '', /^the disk of the data directory has room again: changes of durable values/);
 });
 
 test('for a while the status knows that changes were refused, from the figures that it is given', (t) => {

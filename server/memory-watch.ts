@@ -1,12 +1,14 @@
 /**
- * Lines of the log about memory that tables did not get: changes that were refused for want of it, and descriptors that
- * were missed for it.
+ * Lines of the log about room that values did not get: changes that were refused for want of memory, descriptors that
+ * were missed for it, and the disk of their log.
  */
 import type { DataPlane } from '../native/data-plane.js';
 import type { DataPlaneStats } from '../native/data-plane-stats.js';
+import { fullLogs, LOG_AHEAD_BYTES } from './attention.js';
 import { formatSize } from './config/units.js';
 import { RAISE_DESCRIPTORS } from './descriptors.js';
 import type { Log } from './log.js';
+import { DiskLines } from './metadata/disk-lines.js';
 
 const LOOK_MS = 10_000;
 /** Between two lines about refused changes. */
@@ -48,10 +50,21 @@ export function watchMemory(
     }
     return all;
   };
+  const disk = new DiskLines({
+    log,
+    full: {
+      event: 'values-log-full',
+      text: `changes of durable values are refused, and their shards may not be served, until ${formatSize(LOG_AHEAD_BYTES)} are free for each data-plane thread`,
+    },
+    hasRoom: { event: 'values-log-has-room', text: 'changes of durable values are accepted' },
+    quietMs,
+  });
   const timer = setInterval(() => {
     plane.stats().then(
       (stats) => {
         const { descriptorsMissed } = stats;
+        if (fullLogs(stats) > 0) disk.full();
+        else disk.hasRoom();
         if (descriptorsMissed > missed)
           log.error(
             `no file descriptors are left for memory of tables (EMFILE), and changes fail with ERR_NO_MEMORY: ${RAISE_DESCRIPTORS}`,

@@ -56,7 +56,7 @@ export function rdmaDevices(settings: ServerSettings, found: readonly RdmaAddres
     throw new FarkvError(
       'ERR_CONFIG',
       settings.rdmaDevices === undefined
-        ? 'verbs: no address of this machine leads to an RDMA device'
+        ? 'verbs: no address of this machine leads to an RDMA device; farkv doctor says what is missing'
         : `--rdma-device: no address leads to ${missing}; there is ${there === '' ? 'none' : there}`,
     );
   }

@@ -35,15 +35,13 @@ function checkNames(argv: Readonly<Record<string, unknown>>, options: ParserOpti
     if (name.length > 1 && Object.hasOwn(options.key, name) && Array.isArray(value) && !options.array.includes(name))
       throw new FarkvError('ERR_CONFIG', `--${name} is given ${value.length} times: give it once`);
     if (spelled.has(name)) continue;
-    throw new FarkvError(
-      'ERR_CONFIG',
-      unknownName(
-        'option',
-        name,
-        known.filter((n) => n.length > 1),
-        name.length === 1 ? '-' : '--',
-      ),
+    const unknown = unknownName(
+      'option',
+      name,
+      known.filter((n) => n.length > 1),
+      name.length === 1 ? '-' : '--',
     );
+    throw new FarkvError('ERR_CONFIG', `${unknown}${BY_ADDRESS.test(name) ? BY_ADDRESS_TEXT : ''}`);
   }
   return true;
 }
@@ -79,6 +77,11 @@ function usageOf(command: CliCommand<object>, action: string | undefined): strin
   if (command.actions === undefined) return String(command.command);
   return `${name} ${action === undefined ? Object.keys(command.actions).join('|') : (command.actions[action] ?? '')}`;
 }
+
+/** What other programs that use RDMA have options for. */
+const BY_ADDRESS = /^rdma-?(gid|pkey|partition|mtu|port|vlan|retr)/i;
+const BY_ADDRESS_TEXT =
+  '. Over RDMA the IP address says which port, GID, partition and MTU; docs/rdma.md has where each thing is decided';
 
 /** Options stand behind a command; --help and --version are all that can stand alone. */
 function checkAlone(args: readonly string[]): void {

@@ -99,7 +99,13 @@ function ofSystem(s: System, memoryBytes: number, devices: number): Problem[] {
     if (!loaded && devices > 0)
       problems.push({ severity: 'error', text: `kernel module ${module} is not loaded`, mend: `modprobe ${module}` });
   }
-  if (!hasHugePages(s)) {
+  if (!s.hasSys)
+    problems.push({
+      severity: 'warning',
+      text: '/sys is not mounted: RDMA devices, kernel modules, huge pages and NUMA nodes are unknown here',
+      mend: 'mount -t sysfs sysfs /sys, or ask on the host',
+    });
+  if (s.hasSys && !hasHugePages(s)) {
     const pages = Math.ceil(memoryBytes / (s.hugePages.sizeBytes || 2 ** 21));
     const setting =
       s.shmemHugePages === 'unknown'
@@ -187,7 +193,7 @@ export function diagnose(
       mend:
         facts.system.rdmaNamespaces === 'exclusive'
           ? 'rdma dev set DEVICE netns NAME moves one here; rdma system set netns shared, before others than the first namespace exist, has all see all'
-          : 'install the driver of your NIC (rdma-core); to try without one: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE',
+          : "the kernel module of your NIC (of Linux, or its vendor's); to try without one, where the kernel has rdma_rxe: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE",
     });
   }
   const perDevice = facts.devices.map((device) => [

@@ -239,6 +239,17 @@ test('missing kernel modules are named with modprobe', (t) => {
   t.is(r.problems[0]?.mend, 'modprobe rdma_ucm');
 });
 
+test('without /sys nothing is said of modules and huge pages but that', (t) => {
+  const root = mkdtempSync(join(tmpdir(), 'farkv-doctor-'));
+  t.teardown(() => rmSync(root, { recursive: true }));
+  const system = readSystem(root, []);
+  const r = diagnose({ librariesMissing: undefined, devices: [], opened: [], system, memoryBytes: 2 ** 30 });
+  const texts = r.problems.map(({ text }) => text).join('\n');
+  t.regex(texts, /\/sys is not mounted/);
+  t.notRegex(texts, /huge pages for shared memory/);
+  t.regex(renderReport(r), /modules +ib_core unknown, ib_uverbs unknown/);
+});
+
 test('the least limit of the control groups counts, of either version', (t) => {
   const mib = (count: number): string => `${count * 2 ** 20}\n`;
   const two = {

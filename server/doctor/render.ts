@@ -48,7 +48,7 @@ export function renderReport(r: Report): string {
   const lines = [
     `libraries     ${r.librariesMissing ?? 'libibverbs and librdmacm found'}`,
     `modules       ${Object.entries(s.modules)
-      .map(([m, on]) => `${m} ${on ? 'loaded' : 'missing'}`)
+      .map(([m, on]) => `${m} ${on ? 'loaded' : s.hasSys ? 'missing' : 'unknown'}`)
       .join(', ')}`,
     `locked memory soft ${limit(s.memlockSoftBytes)}, hard ${limit(s.memlockHardBytes)}${s.mayLockAnything ? ' (CAP_IPC_LOCK: no limit applies)' : ''}`,
     `huge pages    ${s.hugePages.free} free of ${s.hugePages.total}, ${formatSize(s.hugePages.sizeBytes)} each; for shared memory: ${s.shmemHugePages}${s.collapsesShmem ? ', made when a server asks' : ''}`,

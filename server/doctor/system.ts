@@ -7,6 +7,8 @@ import { dirname, join } from 'node:path';
 import { list, readLine } from './devices.js';
 
 export interface System {
+  /** /sys is mounted: else what comes from there is unknown. */
+  readonly hasSys: boolean;
   /** Of those that verbs needs: which are loaded or built in. */
   readonly modules: Readonly<Record<string, boolean>>;
   /** RLIMIT_MEMLOCK of this process in bytes; undefined: unlimited. */
@@ -91,6 +93,7 @@ export function readSystem(root: string, interfaces: readonly string[]): System 
     /\[(\w+)\]/.exec(readLine(join(root, 'sys/kernel/mm/transparent_hugepage/shmem_enabled')) ?? '')?.[1] ?? 'unknown';
   const rdmaNamespaces = readLine(join(root, 'sys/module/ib_core/parameters/netns_mode'));
   return {
+    hasSys: list(join(root, 'sys')).length > 0,
     modules: Object.fromEntries(neededModules.map((m) => [m, loaded.includes(m)])),
     memlockSoftBytes,
     memlockHardBytes,

@@ -1,4 +1,5 @@
-/** Lines of the log about the disk of the metadata's log: it has no room, and is tried again all the time. */
+/** Lines of the log about a disk that has no room for a log of the server's, which tries it again all the time. */
+import type { LogEvent } from '../log-events.js';
 import type { Log } from '../log.js';
 
 /** Between two lines about a disk that stays full. */
@@ -6,9 +7,11 @@ const QUIET_MS = 60_000;
 
 export interface DiskLinesOptions {
   readonly log: Log;
-  readonly retryMs: number;
+  /** Of which log it has no room, what is not done until then, and what is done again. */
+  readonly full: { readonly event: LogEvent; readonly text: string; readonly retryMs?: number };
+  readonly hasRoom: { readonly event: LogEvent; readonly text: string };
   /** Default: a minute. */
-  readonly quietMs: number | undefined;
+  readonly quietMs?: number | undefined;
 }
 
 export class DiskLines {
@@ -27,16 +30,14 @@ export class DiskLines {
   }
 
   full(): void {
-    const { log, retryMs, quietMs = QUIET_MS } = this.#options;
+    const { log, quietMs = QUIET_MS } = this.#options;
     const now = performance.now();
     this.#sinceMs ??= now;
     if (now - this.#saidMs < quietMs) return;
     this.#saidMs = now;
     this.#isSaid = true;
-    log.error('no room on the disk of the data directory: this server accepts no metadata changes until there is', {
-      event: 'raft-log-full',
-      retryMs,
-    });
+    const { text, ...fields } = this.#options.full;
+    log.error(`no room on the disk of the data directory: ${text}`, fields);
   }
 
   /** Whatever was to be written is written. */
@@ -47,9 +48,7 @@ export class DiskLines {
     this.#sinceMs = undefined;
     this.#isSaid = false;
     if (!isSaid) return;
-    this.#options.log.info('the disk of the data directory has room again: metadata changes are accepted', {
-      event: 'raft-log-has-room',
-      fullMs,
-    });
+    const { log, hasRoom } = this.#options;
+    log.info(`the disk of the data directory has room again: ${hasRoom.text}`, { event: hasRoom.event, fullMs });
   }
 }

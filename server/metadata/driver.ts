@@ -109,7 +109,16 @@ export class MetadataDriver {
     this.#options = options;
     const machine = new MetadataMachine(options.knownFormat);
     this.#machine = machine;
-    this.#disk = new DiskLines({ log: options.log, retryMs: RETRY_STORAGE_MS, quietMs: options.quietFullMs });
+    this.#disk = new DiskLines({
+      log: options.log,
+      full: {
+        event: 'raft-log-full',
+        text: 'this server accepts no metadata changes until there is',
+        retryMs: RETRY_STORAGE_MS,
+      },
+      hasRoom: { event: 'raft-log-has-room', text: 'metadata changes are accepted' },
+      quietMs: options.quietFullMs,
+    });
     this.#far = new RateLimitedLog((text, fields) => options.log.warn(text, fields));
     const ticks = Math.max(4, Math.round(options.electionMs / options.tickMs));
     this.#node = new RaftNode(

@@ -125,7 +125,9 @@ export class LeaseGrantor {
     const deafMs = this.#open.leases.confirmed(nowMs());
     if (deafMs !== undefined)
       this.#deaf.say(
-        `this leader could not hear a quorum for ${Math.round(deafMs)} ms: owners get a grace before they are taken for dead`,
+        driver.state.voters.length === 1
+          ? `this server, the only voter, stood still for ${Math.round(deafMs)} ms, or its disk did: owners get a grace before they are taken for dead`
+          : `this leader could not hear a quorum for ${Math.round(deafMs)} ms: owners get a grace before they are taken for dead`,
         { event: 'quorum-unheard', silentMs: Math.round(deafMs) },
       );
     return { grantor: this.#open, index };

@@ -69,6 +69,7 @@ test.serial('wrong usage ends with 2, one line that helps, and nothing on standa
     [['doctor', '--memory', 'lots'], /--memory: "lots" is not a size/],
     [['server', '--memory', '12'], /--memory: must be from 4.0 MiB to 64.0 TiB, not 12/],
     [['server', '--memroy', '1gb'], /unknown option --memroy; did you mean --memory\?/],
+    [['server', '--rdma-gid-index', '3'], /unknown option --rdma-gid-index.*the IP address says which port, GID/],
     [['server', '--memory', 'lots'], /--memory: "lots" is not a size/],
     [['server', '--memory', '1gb', '--memory', '2gb'], /--memory is given 2 times: give it once/],
     [['server', '--level', 'disk'], /--level: "disk" is none of cache, replicated, durable/],

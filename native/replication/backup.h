@@ -69,7 +69,7 @@ void backup_tell(const backup *b, dataplane_copy_event what);
 static inline bool backup_follows(const shard *s) { return s->copy && !s->copy->leads; }
 void backup_free(backup *b);
 
-/* What to say first on a connection, and after WITHHELD. */
+/* What to say first on a connection, and after UNFOLLOW. */
 fkv_peer_follow backup_follow(backup *b);
 
 typedef enum {

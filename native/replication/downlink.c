@@ -214,7 +214,7 @@ static bool take(worker *w, downlink *l, const fkv_peer_message *m) {
     switch (m->op) {
     case FKV_PEER_FOLLOW: return followed(w, l, &m->follow);
     case FKV_PEER_ACKS: return acknowledged(w, l, m);
-    case FKV_PEER_WITHHELD:
+    case FKV_PEER_UNFOLLOW:
         f = feed_here(w, l, m->notice.shard);
         if (f) feed_end(f);
         return true;

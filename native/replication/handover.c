@@ -96,7 +96,7 @@ uint64_t handover_deadline(const shard *s) {
 static fkv_status become_copy(shard *s, uint64_t id) {
     replica_owner *o = &s->replica;
     worker *w = s->w;
-    replica_backup place = { .epoch = s->epoch, .prepared = o->inherited, .committed = o->inherited };
+    replica_backup place = replica_copied(s->epoch, o->inherited);
     bool is_new = !s->copy;
     if (is_new && !backup_new(s, id, w->d->c.replica_lease_ms, &place)) return FKV_NO_MEMORY;
     if (!backup_steps_down(s->copy, o)) {

@@ -99,7 +99,7 @@ void recover_close(recovered_copy *c) {
 
 bool recover_make(recovered_copy *c, uint32_t epoch, uint64_t lsn, uint32_t buckets) {
     const dataplane_config *f = &c->w->d->c;
-    const replica_backup place = { .epoch = epoch, .prepared = lsn, .committed = lsn };
+    const replica_backup place = replica_copied(epoch, lsn);
     c->w->now_ns = fkv_now_ns();
     c->w->wall_ms = fkv_wall_ms();
     if (!open_shard(c, epoch, buckets) || !backup_make(c->s, c->id, f->replica_lease_ms, &place)) {

@@ -13,7 +13,7 @@ void role_answered(shard *s, fkv_status status) { command_end(&s->following, sta
 static fkv_status become_copy(shard *s, const copy_join *k) {
     const dataplane_join *at = &k->at;
     worker *w = s->w;
-    replica_backup place = { .epoch = at->epoch, .prepared = at->lsn, .committed = at->lsn };
+    replica_backup place = replica_copied(at->epoch, at->lsn);
     if (s->state != SHARD_OPEN || s->copy || s->starting || !list_empty(&s->imports)) return FKV_BUSY;
     if (k->addresses == 0) return FKV_ADDRESS_INVALID;
     if (at->epoch < s->epoch) return FKV_BAD_REQUEST; /* what is in the table may be of that one's */

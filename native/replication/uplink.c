@@ -193,7 +193,7 @@ void uplink_leave(backup *b) {
     b->led = false;
     bool up = u->state == UP && !u->over;
     drop_held(b, up ? u->conn : NULL);
-    fkv_peer_notice n = { .op = FKV_PEER_WITHHELD, .shard = b->shard->number, .epoch = b->place.epoch };
+    fkv_peer_notice n = { .op = FKV_PEER_UNFOLLOW, .shard = b->shard->number, .epoch = b->place.epoch };
     if (up && send_message(u, &n, sizeof n) != 0) give_up(u);
 }
 

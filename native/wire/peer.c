@@ -47,7 +47,7 @@ static uint32_t head_bytes(uint8_t op) {
     case FKV_PEER_FOLLOW: return sizeof(fkv_peer_follow);
     case FKV_PEER_TAKEOVER: return sizeof(fkv_peer_takeover);
     case FKV_PEER_STALE:
-    case FKV_PEER_WITHHELD: return sizeof(fkv_peer_notice);
+    case FKV_PEER_UNFOLLOW: return sizeof(fkv_peer_notice);
     case FKV_PEER_BEAT:
     case FKV_PEER_ACKS: return sizeof(fkv_peer_list);
     case FKV_PEER_ANNOUNCE: return sizeof(fkv_peer_announce);
@@ -75,7 +75,7 @@ fkv_status wire_parse_peer(const void *message, uint32_t bytes, fkv_peer_message
     case FKV_PEER_FOLLOW: good = out->bytes == 0 && follow_ok(&out->follow); break;
     case FKV_PEER_TAKEOVER: good = out->bytes == 0 && takeover_ok(&out->takeover); break;
     case FKV_PEER_STALE:
-    case FKV_PEER_WITHHELD: good = out->bytes == 0 && notice_ok(&out->notice); break;
+    case FKV_PEER_UNFOLLOW: good = out->bytes == 0 && notice_ok(&out->notice); break;
     case FKV_PEER_ANNOUNCE: good = announce_ok(out); break;
     case FKV_PEER_PULLED:
     case FKV_PEER_FORGET: good = out->bytes == 0 && bulk_ok(&out->bulk); break;

@@ -1,7 +1,7 @@
 /* peer.h: the messages between the data planes of a shard's owner and of its backups (docs/replication-links.md).
  * Little-endian, packed by hand, and as hostile as any message until checked. RECORDS has its body in record.h.
  *
- *   from a backup    FOLLOW, ACKS, WITHHELD, PULLED
+ *   from a backup    FOLLOW, ACKS, UNFOLLOW, PULLED
  *   from an owner    TAKEOVER, STALE, RECORDS, BEAT, ANNOUNCE, FORGET
  *
  * A message is its head, which begins with its number; then, of ACKS and BEAT, `count` items; then nothing.
@@ -17,7 +17,7 @@
  *              version
  *   PULLED     it was READ, and its checksum is right; or there is no room for it
  *   FORGET     its record will not come
- *   WITHHELD   no acknowledgement and no lease of this shard comes behind this message, but after another FOLLOW
+ *   UNFOLLOW   no acknowledgement and no lease of this shard comes behind this message, but after another FOLLOW
  */
 #ifndef FARKV_WIRE_PEER_H
 #define FARKV_WIRE_PEER_H
@@ -30,7 +30,7 @@ enum {
     FKV_PEER_STALE,
     FKV_PEER_BEAT,
     FKV_PEER_ACKS,
-    FKV_PEER_WITHHELD,
+    FKV_PEER_UNFOLLOW,
     FKV_PEER_ANNOUNCE,
     FKV_PEER_PULLED,
     FKV_PEER_FORGET,
@@ -58,7 +58,7 @@ typedef struct fkv_peer_takeover {
 } fkv_peer_takeover;
 static_assert(sizeof(fkv_peer_takeover) == 24, "drawing");
 
-/* STALE, of which epoch is 0, and WITHHELD. */
+/* STALE, of which epoch is 0, and UNFOLLOW. */
 typedef struct fkv_peer_notice {
     uint8_t op, reserved;
     uint16_t reserved2;

@@ -10,7 +10,6 @@ export const mutations = rows('links', {
   'bytes-changed': [drop(), copy('bytes_that_changed_on_their_way_are_asked_for_again')],
   'any-order': [drop(), copy('what_is_not_the_next_record_of_its_owner_is_not_taken')],
   'keys-of-other-shards': [never(), copy('a_record_of_another_shard_or_an_older_version_ends_the_copy')],
-  'lease-while-withheld': [without('withheld'), copy('a_copy_counts_its_leases_and_grants_none_when_it_withholds')],
   'served-while-following': [without('repl_follows'), copy('a_copy_is_not_served')],
   'lacks-committed': [without('>= first'), copies('who_cannot_follow_is_refused')],
   'owner-of-the-past': [drop(), copies('who_cannot_follow_is_refused')],

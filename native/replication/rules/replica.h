@@ -65,8 +65,7 @@ static inline uint64_t replica_counts(const replica_log *l, uint32_t epoch) {
 /* A copy's place in the log. It stays with the copy through all roles: `granted_until_ns` is about owners of any epoch.
  */
 typedef struct replica_backup {
-    uint32_t epoch;    /* of the owner that it follows, or is */
-    uint32_t withheld; /* 1: that owner gets no acknowledgement and no lease any more */
+    uint32_t epoch; /* of the owner that it follows, or is */
     uint64_t prepared, committed;
     uint64_t granted_until_ns; /* no owner relies on a lease of this copy after that */
     replica_log log;
@@ -83,12 +82,14 @@ typedef enum {
     REPLICA_GAP    /* not the next one, or of an owner that is not followed yet: the link begins anew */
 } replica_verdict;
 
+/* A copy that has become its owner's table as of that record. It has granted nothing, and none of it is in its log. */
+static inline replica_backup replica_copied(uint32_t epoch, uint64_t lsn) {
+    return (replica_backup){ .epoch = epoch, .prepared = lsn, .committed = lsn };
+}
 /* TAKEOVER, or the first contact with an owner: its epoch, and the last record that it had when it began. False: it is
  * an owner of the past. What was prepared behind `last` under another owner is dropped: `prepared` falls, and the
  * caller aborts those records. */
 bool replica_follow(replica_backup *b, uint32_t epoch, uint64_t last);
-/* The copy has become the owner's table as of `lsn`, none of which is on the disk. False: an owner of the past. */
-bool replica_copied(replica_backup *b, uint32_t epoch, uint64_t lsn);
 replica_verdict replica_arrives(const replica_backup *b, uint32_t epoch, uint64_t lsn);
 void replica_took(replica_backup *b);
 /* The owner has committed up to there. Returns up to where this copy may commit: what is logged, where it has a log. */
@@ -96,9 +97,6 @@ uint64_t replica_hears(replica_backup *b, uint32_t epoch, uint64_t owner_committ
 /* What to acknowledge, which is on the disk where the copy has a log; false: nothing. It is a lease as well: until when
  * the copy counts it is `until_ns`, which is later than its owner does (replica_lease_end). */
 bool replica_acknowledges(replica_backup *b, uint64_t until_ns, replica_ack *out);
-/* It suspects its owner: no acknowledgement, no lease, until it follows another or the config has risen. */
-void replica_withhold(replica_backup *b);
-void replica_resume(replica_backup *b);
 
 /* ---- the owner ---- */
 

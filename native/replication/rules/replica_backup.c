@@ -10,18 +10,7 @@ bool replica_follow(replica_backup *b, uint32_t epoch, uint64_t last) {
     if (epoch == b->epoch) return true;
     fkv_assert(b->committed <= last);
     b->epoch = epoch;
-    b->withheld = 0;
     b->prepared = min_of(b->prepared, last); /* mutation: replication/keeps-what-owner-lacks */
-    return true;
-}
-
-bool replica_copied(replica_backup *b, uint32_t epoch, uint64_t lsn) {
-    if (epoch < b->epoch) return false;
-    b->epoch = epoch;
-    b->withheld = 0;
-    b->prepared = b->committed = lsn;
-    b->log.epoch = 0;
-    b->log.logged = b->log.buffered = 0;
     return true;
 }
 
@@ -50,17 +39,13 @@ uint64_t replica_hears(replica_backup *b, uint32_t epoch, uint64_t owner_committ
 static bool has_begun(const replica_backup *b) { return !b->log.kept || b->log.epoch == b->epoch; }
 
 bool replica_acknowledges(replica_backup *b, uint64_t until_ns, replica_ack *out) {
-    /* mutation: durable/lease-before-epoch, links/lease-while-withheld */
-    if (b->withheld || !has_begun(b)) return false;
+    if (!has_begun(b)) return false; /* mutation: durable/lease-before-epoch */
     /* mutation: replication/grant-forgotten */
     b->granted_until_ns = max_of(b->granted_until_ns, until_ns);
     /* mutation: durable/backup-acknowledges-unlogged */
     *out = (replica_ack){ .epoch = b->epoch, .prepared = min_of(b->prepared, replica_counts(&b->log, b->epoch)) };
     return true;
 }
-
-void replica_withhold(replica_backup *b) { b->withheld = 1; }
-void replica_resume(replica_backup *b) { b->withheld = 0; }
 
 /* ---- leases ---- */
 

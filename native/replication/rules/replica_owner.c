@@ -45,7 +45,6 @@ static bool may_rejoin(const replica_config *c, uint64_t id) {
 
 void replica_lead(replica_owner *o, replica_backup *own, const replica_config *c) {
     own->epoch = c->epoch;
-    own->withheld = 0;
     *o = (replica_owner){ .epoch = c->epoch,
                           .config = c->config,
                           .min_in_sync = c->min_in_sync,

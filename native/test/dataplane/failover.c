@@ -132,7 +132,7 @@ static void repair(void) {
         if (s == c->owner || !has_copy(c, s)) continue;
         if (life.node[s].gone)
             life_remove_copy(s);
-        else if (life.node[c->owner].gone && life.node[s].config == life.last && !copy_at(s)->place.withheld)
+        else if (life.node[c->owner].gone && life.node[s].config == life.last && !life.node[s].suspects)
             life_suspect(s);
     }
 }

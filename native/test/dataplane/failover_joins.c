@@ -88,7 +88,7 @@ static uint32_t compare(node *n, uint8_t *entries, uint32_t bytes) {
 static uint64_t opens(uint32_t s) {
     node *n = &life.node[s];
     if (!n->base) return life_opens(s, life.at[n->config].epoch);
-    n->left = n->closed = n->leads = n->serves = n->asked = n->required = n->unknown = false;
+    n->left = n->closed = n->leads = n->serves = n->asked = n->required = n->unknown = n->suspects = false;
     return n->id;
 }
 

@@ -38,7 +38,8 @@ typedef struct node {
     uint64_t stands_ns; /* until then it takes no turn */
     uint32_t config;    /* that it has applied */
     bool leads, serves, asked, steps_down;
-    bool unknown; /* its owner knows nothing of its copy, or has not kept what that lacks */
+    bool suspects; /* its owner, in this config */
+    bool unknown;  /* its owner knows nothing of its copy, or has not kept what that lacks */
     enum { NOT_HANDING, HANDING, HANDED } hands; /* HANDED: the metadata is asked, in config handed_in */
     uint32_t heir, handed_in;
     bool relies;                    /* as the owner, on its disk, before it asks for `removes` to be removed */

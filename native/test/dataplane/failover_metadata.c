@@ -71,17 +71,17 @@ void life_decide(void) {
 
 /* ---- what servers decide ---- */
 
-/* A copy suspects its owner: it withholds, and asks to be the next. */
+/* A copy suspects its owner: it leaves it, and asks to be the next. */
 void life_suspect(uint32_t s) {
     const config *c = &life.at[life.node[s].config];
     if (!runs(s) || life.node[s].left || c->owner == s || !has_copy(c, s)) return;
     uplink_leave(copy_at(s));
-    replica_withhold(&copy_at(s)->place);
+    life.node[s].suspects = true;
     life_propose(PROMOTE, s, s);
 }
-/* Those that withhold ask again until a later config comes. */
+/* Those that suspect it ask again until a later config comes. */
 void life_ask_again(uint32_t s) {
-    if (!runs(s) || life.node[s].left || life.node[s].leads || !copy_at(s)->place.withheld) return;
+    if (!runs(s) || life.node[s].left || life.node[s].leads || !life.node[s].suspects) return;
     if (fkv_now_ns() - life.node[s].proposed_ns > 50 * MS) life_propose(PROMOTE, s, s);
 }
 static void relied(void *ctx, fkv_status status, void *result) {

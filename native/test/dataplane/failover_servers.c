@@ -93,7 +93,7 @@ uint64_t life_opens(uint32_t s, uint32_t epoch) {
     dataplane_shard o = { .epoch = epoch, .incarnation = n->id, .memory_bytes = MEMORY, .durable = life.durable };
     dataplane_open_shard(n->d, &o, opened, &open);
     while (!open) life_node_turn(n);
-    n->left = n->closed = n->leads = n->serves = n->asked = n->required = n->unknown = false;
+    n->left = n->closed = n->leads = n->serves = n->asked = n->required = n->unknown = n->suspects = false;
     return n->id;
 }
 
@@ -175,6 +175,7 @@ void life_apply(uint32_t s) {
         if (c->handed) replica_handed(&copy_at(s)->place, c->epoch);
         replicate_lead(shard_at(s), &r);
         n->leads = true;
+        n->suspects = false;
     } else if (n->leads && again && n->serves) {
         n->leads = n->serves = false;
         n->steps_down = true;
@@ -183,7 +184,7 @@ void life_apply(uint32_t s) {
     } else if (n->leads || (!has_copy(c, s) && !joins)) {
         life_leaves(s);
     } else if (!n->steps_down) {
-        replica_resume(&copy_at(s)->place);
+        n->suspects = false;
         if (!copy_at(s)->uplink || c->owner != before->owner) follow(s, c->owner);
     }
 }

@@ -12,8 +12,8 @@
  *   owner      takes a request; sends the next record; receives an acknowledgement, and commits what it may; answers;
  *              connects to a backup, which follows it; joins a copy, requires it, asks for it to be in sync; asks for a
  *              copy to be removed; applies a config; begins to serve
- *   backup     prepares a record; acknowledges what it has, with a lease; suspects its owner, withholds and asks to be
- *              promoted; applies a config, and may be the owner by it
+ *   backup     prepares a record; acknowledges what it has, with a lease; suspects its owner, and asks to be promoted;
+ *              applies a config, and may be the owner by it
  *   disk       where copies have logs: writes the next record, or the beginning of an epoch; all servers lose their
  *              power, and those that come back have what it wrote
  *   metadata   makes a proposal the next config if its names fit, however late; each proposal once, or never
@@ -138,9 +138,12 @@ static void owner_joins(const machine *m, const world *x, int s, int t) {
     world n = *x;
     server *v = &n.server[s], *b = &n.server[t];
     if (!n.additions || peer_at(v, t) || !b->alive || b->role == OWNER) return;
-    if (!replica_copied(&b->copy, v->owner.epoch, v->owner.committed)) return;
+    if (v->owner.epoch < b->copy.epoch) return;
     if (!replica_join(&v->owner, id_of(x, t))) return;
     n.additions--;
+    uint32_t logs = b->copy.log.kept;
+    b->copy = replica_copied(v->owner.epoch, v->owner.committed);
+    b->copy.log.kept = logs;
     memset(b->log, 0, sizeof b->log);
     memcpy(b->log, v->log, v->owner.committed * sizeof *b->log);
     b->joined = (uint32_t)v->owner.committed;
@@ -259,7 +262,7 @@ static void backup_acknowledges(const machine *m, const world *x, int o, int s) 
                      : p->follows && p->prepared >= has && p->lease_ns >= lease)
         return; /* nothing new */
     replica_ack a;
-    if (v->copy.withheld && m->wrong->grants_without_counting) {
+    if (m->wrong->grants_without_counting) {
         acknowledge(l, &(replica_ack){ v->copy.epoch, v->copy.prepared }, lease);
     } else {
         if (!replica_acknowledges(&v->copy, lease, &a)) return;
@@ -278,9 +281,8 @@ static void backup_suspects(const machine *m, const world *x, int s) {
     if (has_id(e->marked, id) && !m->wrong->marked_asks_to_lead) return;
     if (!n.promotions || e->owner == id || !has_id(e->in_sync, id) || !may_propose(x, s)) return;
     n.promotions--;
-    if (!m->wrong->acks_while_suspecting) replica_withhold(&v->copy);
     propose(&n, s, PROMOTE, id);
-    world_reach(m, &n, s, "withholds, and asks to be promoted from config", v->applied);
+    world_reach(m, &n, s, "suspects its owner, and asks to be promoted from config", v->applied);
 }
 
 static void step_backup(const machine *m, const world *x, int s) {
@@ -346,8 +348,6 @@ static void step_apply(const machine *m, const world *x, int s) {
         step_down(m, &n, s);
     else if (owns && c.epoch > v->copy.epoch) /* else it follows the next owner already */
         lead(m, &n, s, &c);
-    else
-        replica_resume(&v->copy);
     if (v->role == OWNER)
         world_settle(m, &n, s, "is the owner by config", config);
     else

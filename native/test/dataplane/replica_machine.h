@@ -18,8 +18,7 @@ typedef struct replica_mistakes {
     bool grants_beyond_backups; /* to clients, by the leader's lease alone */
     bool serves_before_leases_end;
     bool serves_unfollowed;                  /* before every copy in sync follows the new owner */
-    bool grants_without_counting;            /* a backup that withholds its lease */
-    bool acks_while_suspecting;              /* no mistake: see replica_model_test.c */
+    bool grants_without_counting;            /* a backup, and it serves before its leases have ended */
     bool forgets_grants_to_an_earlier_owner; /* when it follows the next one */
     bool suffix_dropped;                     /* a new owner begins at what it has committed */
     bool suffix_shown_early;                 /* ... or commits all it has at once */

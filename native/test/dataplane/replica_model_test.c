@@ -75,15 +75,6 @@ enum { POWER_COUNT = 0 POWER_SETTINGS(COUNTED) }; /* the last of them */
     TEST(nothing_is_lost_when_##name) { replica_holds(&name##_setting, (replica_mistakes){ 0 }); }
 SETTINGS(HOLDS)
 
-/* To withhold lets the leases that a backup has granted end, so that it can serve. Nothing is lost without: what it
- * acknowledges meanwhile is in its log when it becomes the owner, and the leases that it grants are counted. */
-TEST(a_backup_that_suspects_its_owner_might_go_on_acknowledging) {
-    replica_mistakes wrong = { .acks_while_suspecting = true };
-    replica_holds(&an_owner_is_suspected_and_lives_setting, wrong);
-    replica_holds(&a_client_reads_of_an_owner_that_is_suspected_setting, wrong);
-    replica_holds(&two_owners_of_three_copies_are_suspected_setting, wrong);
-}
-
 /* An owner waits for the beginning of its epoch too: its log has things in their order, so it costs nothing. Nothing is
  * lost without: what it inherits, it has acknowledged, so that is on its disk in the epoch before. */
 TEST(an_owner_might_commit_what_it_inherits_before_its_epoch_is_logged) {
@@ -141,7 +132,6 @@ LOG_MISTAKES(FINDS_WITH_LOGS)
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     SETTINGS(RUN_HOLDS)
-    RUN(a_backup_that_suspects_its_owner_might_go_on_acknowledging);
     RUN(an_owner_might_commit_what_it_inherits_before_its_epoch_is_logged);
     MISTAKES(RUN_FINDS)
     LOG_MISTAKES(RUN_FINDS)

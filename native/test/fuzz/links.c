@@ -221,8 +221,8 @@ static void say_acks(fuzz_in *in) {
                                     .limit = fuzz_number(in) };
     to_owner(in, &m, (uint32_t)(sizeof m.head + m.head.count * sizeof m.item[0]));
 }
-static void say_withheld(fuzz_in *in) {
-    fkv_peer_notice n = { .op = FKV_PEER_WITHHELD, .shard = fuzz_u8(in) % 3, .epoch = (uint32_t)close_to(in, 1) };
+static void say_unfollow(fuzz_in *in) {
+    fkv_peer_notice n = { .op = FKV_PEER_UNFOLLOW, .shard = fuzz_u8(in) % 3, .epoch = (uint32_t)close_to(in, 1) };
     to_owner(in, &n, sizeof n);
 }
 
@@ -364,7 +364,7 @@ static void step(fuzz_in *in) {
     case 3: say_follow(in); break;
     case 4:
     case 5: say_acks(in); break;
-    case 6: say_withheld(in); break;
+    case 6: say_unfollow(in); break;
     case 7:
         if (what & 16)
             say_pulled(in);

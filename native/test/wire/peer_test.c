@@ -20,7 +20,7 @@ static fkv_peer_follow follow = { .op = FKV_PEER_FOLLOW,
                                   .room = UINT64_MAX };
 static fkv_peer_takeover takeover = { .op = FKV_PEER_TAKEOVER, .shard = 3, .epoch = 2, .config = 5, .last = 8 };
 static fkv_peer_notice stale = { .op = FKV_PEER_STALE, .shard = 3 };
-static fkv_peer_notice withheld = { .op = FKV_PEER_WITHHELD, .shard = 3, .epoch = 2 };
+static fkv_peer_notice unfollow = { .op = FKV_PEER_UNFOLLOW, .shard = 3, .epoch = 2 };
 
 static void put(const void *head, size_t n) {
     memcpy(message, head, n);
@@ -94,7 +94,7 @@ static bool put_any(int i) {
     case 0: put(&follow, sizeof follow); return true;
     case 1: put(&takeover, sizeof takeover); return true;
     case 2: put(&stale, sizeof stale); return true;
-    case 3: put(&withheld, sizeof withheld); return true;
+    case 3: put(&unfollow, sizeof unfollow); return true;
     case 4: put_list(FKV_PEER_ACKS, 3); return true;
     case 5: put_list(FKV_PEER_BEAT, 2); return true;
     case 6: put_records(1); return true;
@@ -118,7 +118,7 @@ TEST(messages_come_as_they_were_put) {
     CHECK(m.op == FKV_PEER_STALE && m.notice.shard == 3);
     put_any(3);
     CHECK_EQ(wire_parse_peer(message, bytes, &m), FKV_OK);
-    CHECK(m.op == FKV_PEER_WITHHELD && m.notice.shard == 3 && m.notice.epoch == 2);
+    CHECK(m.op == FKV_PEER_UNFOLLOW && m.notice.shard == 3 && m.notice.epoch == 2);
     put_any(4);
     CHECK_EQ(wire_parse_peer(message, bytes, &m), FKV_OK);
     CHECK(m.op == FKV_PEER_ACKS && m.list.count == 3 && m.list.asked_ns == 77);
@@ -170,9 +170,9 @@ TEST(a_message_that_breaks_one_rule_is_refused) {
     REFUSED(takeover, m.epoch = 1 << 20);
     REFUSED(stale, m.epoch = 1);
     REFUSED(stale, m.reserved3 = 1);
-    REFUSED(withheld, m.epoch = 1 << 20);
-    REFUSED(withheld, m.reserved = 1);
-    REFUSED(withheld, m.reserved2 = 1);
+    REFUSED(unfollow, m.epoch = 1 << 20);
+    REFUSED(unfollow, m.reserved = 1);
+    REFUSED(unfollow, m.reserved2 = 1);
     for (uint8_t op = FKV_PEER_BEAT; op <= FKV_PEER_ACKS; op++) {
         fkv_peer_list l;
         put_list(op, 2);

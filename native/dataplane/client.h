@@ -9,11 +9,11 @@
 typedef struct client client;
 typedef struct worker worker;
 typedef struct dp_tenant dp_tenant;
-typedef struct downlink downlink;
+typedef struct backup_link backup_link;
 
 /* What the user of a connection of a worker's is: the struct begins with it. */
 typedef struct connection {
-    enum { CONNECTION_CLIENT, CONNECTION_DOWNLINK, CONNECTION_UPLINK } kind; /* a downlink is a client too */
+    enum { CONNECTION_CLIENT, CONNECTION_BACKUP_LINK, CONNECTION_OWNER_LINK } kind; /* a backup_link is a client too */
 } connection;
 
 struct client {
@@ -38,7 +38,7 @@ struct client {
     bool is_blocked;
     uint64_t blocked_ns;
     dedup_client *memory;
-    downlink *link; /* of a downlink */
+    backup_link *link; /* of a backup_link */
 };
 
 /* Ends it at the end of this turn. `why` is told to the operator and to the client; NONE: it has gone by itself, or all

@@ -87,11 +87,11 @@ typedef enum {
 
 /* A copy here whose owner is gone: nobody listens at its addresses, or nothing was heard of it until the last lease that
  * it may have of this copy was over. A suspicion, told once; and once when the copy acknowledges again. */
-typedef struct dataplane_orphan {
+typedef struct dataplane_suspicion {
     uint32_t shard;
     bool gone;
     uint64_t id, prepared; /* the last record that it has */
-} dataplane_orphan;
+} dataplane_suspicion;
 
 /* Where the records of durable shards go: each worker has a log there (native/log). */
 typedef struct dataplane_log {
@@ -193,7 +193,7 @@ typedef struct dataplane_config {
     /* Called on the shard's data-plane thread, at its owner, about a copy of it; must not block. May be NULL. */
     void (*on_copy)(void *ctx, uint32_t shard, uint64_t copy, dataplane_copy_event what);
     /* The same, where the copy is. */
-    void (*on_orphan)(void *ctx, const dataplane_orphan *o);
+    void (*on_suspicion)(void *ctx, const dataplane_suspicion *o);
     /* Called on a data-plane thread, by each that listened there: the device is gone, and no client will come over this
      * device of this provider again in the life of this data plane. Must not block. May be NULL. */
     void (*on_unreachable)(void *ctx, fab_provider provider, uint32_t device);

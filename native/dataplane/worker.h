@@ -133,10 +133,10 @@ struct worker {
     fkv_list shards;
     fkv_list clients, doomed;
     fkv_list sending, blocked;
-    fkv_list uplinks, downlinks; /* links to owners, and of backups */
-    fkv_list feeding;            /* shards of which backups were not sent everything */
-    uint32_t expecting;          /* shards with shard.expects */
-    worker_log *log;             /* NULL: no shard here is durable */
+    fkv_list owner_links, backup_links; /* links to owners, and of backups */
+    fkv_list unsent;                    /* shards of which backups were not sent everything */
+    uint32_t expecting;                 /* shards with shard.expects */
+    worker_log *log;                    /* NULL: no shard here is durable */
     dedup dedup;
     challenges challenges;
     access_rules *access;

@@ -100,7 +100,7 @@ typedef enum {
     CALL_NOTICE,
     CALL_UNREACHABLE,
     CALL_COPY,
-    CALL_ORPHAN,
+    CALL_SUSPICION,
     CALL_LOG_FAILED,
     CALL_SNAPSHOT_FAILED,
     CALL_ENDED,
@@ -124,16 +124,16 @@ typedef struct call {
     napi_deferred deferred;
     fkv_status status;
     void *result;
-    uint32_t shard, layout_epoch; /* CALL_NOTICE; the shard also CALL_STOPPED, CALL_FOLLOWED, CALL_COPY */
-    uint64_t number;              /* CALL_STOPPED, CALL_FOLLOWED: of the copy; CALL_COPY: its id */
-    dataplane_copy_event event;   /* CALL_COPY */
-    dataplane_orphan orphan;      /* CALL_ORPHAN */
-    shard_copy_waiter waiter;     /* CALL_STOPPED */
-    fab_provider provider;        /* CALL_UNREACHABLE */
-    uint32_t device;              /* the same */
-    dataplane_ended end;          /* CALL_ENDED */
-    dataplane_slow slow;          /* CALL_SLOW */
-    uint32_t omitted;             /* CALL_SLOW: before it */
+    uint32_t shard, layout_epoch;  /* CALL_NOTICE; the shard also CALL_STOPPED, CALL_FOLLOWED, CALL_COPY */
+    uint64_t number;               /* CALL_STOPPED, CALL_FOLLOWED: of the copy; CALL_COPY: its id */
+    dataplane_copy_event event;    /* CALL_COPY */
+    dataplane_suspicion suspicion; /* CALL_SUSPICION */
+    shard_copy_waiter waiter;      /* CALL_STOPPED */
+    fab_provider provider;         /* CALL_UNREACHABLE */
+    uint32_t device;               /* the same */
+    dataplane_ended end;           /* CALL_ENDED */
+    dataplane_slow slow;           /* CALL_SLOW */
+    uint32_t omitted;              /* CALL_SLOW: before it */
 } call;
 
 /* server_call.c, on the event loop. */
@@ -194,6 +194,6 @@ void server_client_ended(void *server, const dataplane_ended *e);
 void server_slow(void *server, const dataplane_slow *s);
 void server_fabric_says(void *server, int level, const char *text);
 void server_copy_noticed(void *server, uint32_t shard, uint64_t copy, dataplane_copy_event what);
-void server_copy_orphaned(void *server, const dataplane_orphan *o);
+void server_owner_suspected(void *server, const dataplane_suspicion *o);
 
 #endif

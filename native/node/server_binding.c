@@ -250,7 +250,7 @@ static napi_value construct(napi_env env, napi_callback_info info) {
     s->options.config.on_slow = server_slow;
     s->options.config.on_fabric_log = server_fabric_says;
     s->options.config.on_copy = server_copy_noticed;
-    s->options.config.on_orphan = server_copy_orphaned;
+    s->options.config.on_suspicion = server_owner_suspected;
     s->options.config.on_log_failed = server_log_failed;
     s->options.config.on_snapshot_failed = server_snapshot_failed;
     s->options.config.ctx = s;

@@ -140,10 +140,10 @@ static size_t arguments_of(napi_env env, const call *c, napi_value argv[4]) {
     if (napi_create_uint32(env, c->shard, &argv[0]) != napi_ok) return 0;
     if (c->kind == CALL_SNAPSHOT_FAILED) return server_failure_arguments(env, c, argv + 1) ? 4 : 0;
     if (c->kind == CALL_NOTICE) return napi_create_uint32(env, c->layout_epoch, &argv[1]) == napi_ok ? 2 : 0;
-    if (c->kind == CALL_ORPHAN) {
-        bool good = napi_create_bigint_uint64(env, c->orphan.id, &argv[1]) == napi_ok &&
-                    napi_get_boolean(env, c->orphan.gone, &argv[2]) == napi_ok &&
-                    napi_create_int64(env, (int64_t)c->orphan.prepared, &argv[3]) == napi_ok;
+    if (c->kind == CALL_SUSPICION) {
+        bool good = napi_create_bigint_uint64(env, c->suspicion.id, &argv[1]) == napi_ok &&
+                    napi_get_boolean(env, c->suspicion.gone, &argv[2]) == napi_ok &&
+                    napi_create_int64(env, (int64_t)c->suspicion.prepared, &argv[3]) == napi_ok;
         return good ? 4 : 0;
     }
     bool good = napi_create_bigint_uint64(env, c->number, &argv[1]) == napi_ok &&
@@ -152,11 +152,15 @@ static size_t arguments_of(napi_env env, const call *c, napi_value argv[4]) {
 }
 
 static void notify(napi_env env, const call *c) {
-    static const char *const names[] = {
-        [CALL_NOTICE] = "onLayout", [CALL_UNREACHABLE] = "onUnreachable", [CALL_COPY] = "onCopy",
-        [CALL_ORPHAN] = "onOrphan", [CALL_LOG_FAILED] = "onLogFailed",    [CALL_SNAPSHOT_FAILED] = "onSnapshotFailed",
-        [CALL_ENDED] = "onEnded",   [CALL_FABRIC_LOG] = "onFabricLog",    [CALL_SLOW] = "onSlow"
-    };
+    static const char *const names[] = { [CALL_NOTICE] = "onLayout",
+                                         [CALL_UNREACHABLE] = "onUnreachable",
+                                         [CALL_COPY] = "onCopy",
+                                         [CALL_SUSPICION] = "onOrphan",
+                                         [CALL_LOG_FAILED] = "onLogFailed",
+                                         [CALL_SNAPSHOT_FAILED] = "onSnapshotFailed",
+                                         [CALL_ENDED] = "onEnded",
+                                         [CALL_FABRIC_LOG] = "onFabricLog",
+                                         [CALL_SLOW] = "onSlow" };
     napi_value self, callback, argv[4], error;
     napi_valuetype type;
     if (!c->s->self || napi_get_reference_value(env, c->s->self, &self) != napi_ok || !self) return;
@@ -265,10 +269,10 @@ void server_copy_noticed(void *ctx, uint32_t shard, uint64_t copy, dataplane_cop
     server_post(c);
 }
 
-void server_copy_orphaned(void *ctx, const dataplane_orphan *o) {
+void server_owner_suspected(void *ctx, const dataplane_suspicion *o) {
     call *c = calloc(1, sizeof *c);
     if (!c) return;
-    *c = (call){ .s = ctx, .kind = CALL_ORPHAN, .shard = o->shard, .orphan = *o };
+    *c = (call){ .s = ctx, .kind = CALL_SUSPICION, .shard = o->shard, .suspicion = *o };
     server_post(c);
 }
 

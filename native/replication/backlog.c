@@ -5,7 +5,7 @@
 #include "../base/assert.h"
 #include "../wire/record.h"
 #include "backup.h"
-#include "feed.h"
+#include "sender.h"
 
 enum { PIECE_ROOM = PEER_MESSAGE_MIN - sizeof(fkv_records) };
 

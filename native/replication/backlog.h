@@ -2,7 +2,7 @@
  * native/replication.
  *
  * For: an owner that has a backup which nobody waits for, or which has just been required and lags. Records that are not
- * committed are not here: suffix.c makes them from what is prepared. Not for: who needs what (copies.c).
+ * committed are not here: uncommitted.c makes them from what is prepared. Not for: who needs what (copies.c).
  *
  * Invariant: the records from backlog_first() to `end` are here, without a gap, in pieces that fit one message. */
 #ifndef FARKV_REPLICATION_BACKLOG_H

@@ -147,9 +147,9 @@ void backup_commit(backup *b, uint64_t to) {
     while (b->applied < min_u64(to, b->place.prepared)) commit(b, ++b->applied);
 }
 
-void backup_hears(backup *b, uint32_t epoch, uint64_t committed) {
+void backup_on_commit_index(backup *b, uint32_t epoch, uint64_t committed) {
     if (b->leads) return;
-    backup_commit(b, replica_hears(&b->place, epoch, committed));
+    backup_commit(b, replica_on_commit_index(&b->place, epoch, committed));
 }
 
 /* ---- followed ---- */
@@ -179,7 +179,7 @@ fkv_peer_follow backup_follow(backup *b) {
                               .room = room_left(b) };
 }
 
-backup_result backup_led(backup *b, const fkv_peer_takeover *t) {
+backup_result backup_on_epoch(backup *b, const fkv_peer_follow_ok *t) {
     uint64_t prepared = b->place.prepared;
     uint32_t before = b->place.epoch;
     if (b->leads) return BACKUP_ANEW;
@@ -253,7 +253,7 @@ bool backup_has_restored(backup *b, const backup_record *r) {
     uint64_t lsn = b->place.prepared + 1;
     if (lsn - b->applied > b->room && !ring_grows(b)) return false;
     *at(b, lsn) = *r;
-    replica_took(&b->place);
+    replica_appended(&b->place);
     return true;
 }
 
@@ -266,7 +266,7 @@ fkv_status backup_prepares(backup *b, const fkv_record *r, const uint8_t *key, b
 }
 
 static void took(backup *b) {
-    replica_took(&b->place);
+    replica_appended(&b->place);
     if (b->shard->durable) durable_more(b->shard);
 }
 
@@ -278,7 +278,7 @@ static backup_result take_bulk(backup *b, const fkv_record *r, backup_record *in
 
 static backup_result take(backup *b, const fkv_records *head, uint64_t lsn, const fkv_record *r, const uint8_t *key,
                           const uint8_t *value) {
-    backup_hears(b, head->epoch, head->committed);
+    backup_on_commit_index(b, head->epoch, head->committed);
     /* mutation: links/any-order */
     if (replica_arrives(&b->place, head->epoch, lsn) != REPLICA_NEXT) return BACKUP_ANEW;
     if (!wire_record_whole(r, key, value)) return BACKUP_ANEW; /* mutation: links/bytes-changed */

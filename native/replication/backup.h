@@ -12,7 +12,7 @@
 #include "../storage/shard.h"
 #include "../wire/peer.h"
 
-typedef struct uplink uplink;
+typedef struct owner_link owner_link;
 
 /* A record that is prepared here. */
 typedef struct backup_record {
@@ -39,15 +39,15 @@ struct backup {
     fkv_list pulls;    /* large values that came before their records (pull.c) */
     uint32_t dropping; /* of those, what is given up and not yet undone: their keys are taken */
 
-    /* uplink.c's */
-    uplink *uplink;       /* over which it follows; NULL: it does not */
-    fkv_list of_link;     /* in its copies */
-    fkv_list owes;        /* there, while there is something to acknowledge */
-    fkv_list held;        /* messages that wait for memory, in order */
-    fkv_list waits;       /* in its waiting, while there are any */
-    bool led;             /* its FOLLOW was answered over this connection */
-    bool orphan;          /* on_orphan was told, since it acknowledged last */
-    uint64_t followed_ns; /* when it began to follow this owner */
+    /* owner_link.c's */
+    owner_link *owner_link; /* over which it follows; NULL: it does not */
+    fkv_list of_link;       /* in its copies */
+    fkv_list owes;          /* there, while there is something to acknowledge */
+    fkv_list held;          /* messages that wait for memory, in order */
+    fkv_list waits;         /* in its waiting, while there are any */
+    bool led;               /* its FOLLOW was answered over this connection */
+    bool suspects;          /* on_suspicion was told, since it acknowledged last */
+    uint64_t followed_ns;   /* when it began to follow this owner */
     uint64_t
         doubt_ns; /* when its owner counts as silent, if nothing is heard of it until then; 0: it is not in doubt */
     uint64_t follow_ns; /* when it is to be said; UINT64_MAX: it was */
@@ -84,10 +84,10 @@ backup_result backup_fails(backup *b, fkv_status why);
 typedef struct backup_at {
     uint32_t bytes, records;
 } backup_at;
-backup_result backup_led(backup *b, const fkv_peer_takeover *t);
+backup_result backup_on_epoch(backup *b, const fkv_peer_follow_ok *t);
 backup_result backup_takes(backup *b, const fkv_peer_message *m, backup_at *at);
 /* The owner of this epoch has committed up to there. */
-void backup_hears(backup *b, uint32_t epoch, uint64_t committed);
+void backup_on_commit_index(backup *b, uint32_t epoch, uint64_t committed);
 /* What to acknowledge; false: nothing. now_ns was read after all came that it answers. */
 bool backup_acknowledges(backup *b, uint64_t now_ns, fkv_peer_ack *out);
 

@@ -8,7 +8,7 @@
 #include "open.h"
 #include "replicate.h"
 #include "role.h"
-#include "uplink.h"
+#include "owner_link.h"
 
 enum { CHAINS_A_TURN = 32, CHAIN_ENTRIES = FKV_CHAIN_MAX * FKV_SLOTS };
 
@@ -56,7 +56,7 @@ void base_keep(job *j) {
         command_done(c, status, NULL);
         return;
     }
-    if (s->copy) uplink_leave(s->copy);
+    if (s->copy) owner_link_leave(s->copy);
     role_answered(s, FKV_ABORTED);
     s->basing = c;
     s->attended = true;

@@ -8,9 +8,9 @@
 #include "../base/hash.h"
 #include "../dataplane/op.h"
 #include "../dataplane/worker.h"
-#include "downlink.h"
+#include "backup_link.h"
 #include "replication.h"
-#include "suffix.h"
+#include "uncommitted.h"
 
 enum { BULKS_MAX = 64 }; /* of a shard, with a number or without */
 
@@ -29,7 +29,7 @@ void bulk_begin(op *o) {
     s->drawn_bytes += room_of(o); /* so that small changes leave its room alone */
     s->bulk_count++;
     list_push(&s->bulks, &o->link);
-    downlinks_wake(s);
+    backup_links_wake(s);
 }
 
 void bulk_over(op *o) { o->shard->bulk_count--; }
@@ -54,11 +54,11 @@ op *bulk_next(shard *s) {
 /* Without a number: it has no effect, wherever its value lies. */
 static void end(op *o, fkv_status status) {
     shard *s = o->shard;
-    for (fkv_list *l = s->feeds.next, *next; l != &s->feeds; l = next) {
+    for (fkv_list *l = s->senders.next, *next; l != &s->senders; l = next) {
         next = l->next;
-        feed *f = LIST_OF(l, feed, of_shard);
+        sender *f = LIST_OF(l, sender, of_shard);
         int i = replica_place(&s->replica, f->id);
-        if (i >= 0 && o->announced >> i & 1) downlink_forgets(f, o->prepared.version);
+        if (i >= 0 && o->announced >> i & 1) backup_link_forgets(f, o->prepared.version);
     }
     list_remove(&o->link);
     s->drawn_bytes -= room_of(o);
@@ -79,7 +79,7 @@ uint64_t bulk_bytes(const shard *s) {
 
 /* ---- to a copy ---- */
 
-void bulk_feed_begins(shard *s, uint32_t place) {
+void bulk_sender_begins(shard *s, uint32_t place) {
     uint8_t others = (uint8_t) ~(1u << place);
     fkv_list *lists[] = { &s->bulks, &s->unacked };
     for (int i = 0; i < 2; i++)
@@ -103,7 +103,7 @@ static const segment *segment_of(const shard *s, const fkv_extent *e) {
     return NULL;
 }
 
-int bulk_announce(feed *f, const peer_out *out, const table_prepared *p, fkv_record r, const uint8_t *key,
+int bulk_announce(sender *f, const peer_out *out, const table_prepared *p, fkv_record r, const uint8_t *key,
                   uint8_t *announced) {
     const shard *s = f->shard;
     int i = replica_place(&s->replica, f->id);
@@ -111,16 +111,16 @@ int bulk_announce(feed *f, const peer_out *out, const table_prepared *p, fkv_rec
     if (i < 0 || !m || !m->mr[out->place]) return -ESTALE;
     if (*announced >> i & 1) return 0;
     uint64_t base = fab_mr_addr(m->mr[out->place]);
-    fkv_peer_announce head = { .op = FKV_PEER_ANNOUNCE,
-                               .shard = s->number,
-                               .epoch = s->replica.epoch,
-                               .tag = p->extent->tag,
-                               .committed = s->replica.committed,
-                               .rkey = fab_mr_rkey(m->mr[out->place]),
-                               .region_addr = base,
-                               .region_bytes = m->region.bytes,
-                               .addr = base + (uint64_t)(p->value - (const uint8_t *)m->region.base),
-                               .crc = p->extent->crc };
+    fkv_peer_value_offer head = { .op = FKV_PEER_VALUE_OFFER,
+                                  .shard = s->number,
+                                  .epoch = s->replica.epoch,
+                                  .tag = p->extent->tag,
+                                  .committed = s->replica.committed,
+                                  .rkey = fab_mr_rkey(m->mr[out->place]),
+                                  .region_addr = base,
+                                  .region_bytes = m->region.bytes,
+                                  .addr = base + (uint64_t)(p->value - (const uint8_t *)m->region.base),
+                                  .crc = p->extent->crc };
     memcpy(out->buffer, &head, sizeof head);
     uint32_t n = wire_put_record(out->buffer + sizeof head, out->room - (uint32_t)sizeof head, &r, key, NULL);
     int e = out->send(out->ctx, out->buffer, (uint32_t)sizeof head + n);
@@ -128,19 +128,19 @@ int bulk_announce(feed *f, const peer_out *out, const table_prepared *p, fkv_rec
     return e;
 }
 
-int bulk_announce_all(feed *f, const peer_out *out) {
+int bulk_announce_all(sender *f, const peer_out *out) {
     shard *s = f->shard;
     int e = 0, i = replica_place(&s->replica, f->id);
     if (i < 0 || s->replica.peer[i].standing < REPLICA_REQUIRED) return 0;
     int left = BULKS_MAX; /* more may have been fetched from clients together: these wait for the first */
     for (fkv_list *l = s->bulks.next; l != &s->bulks && e == 0 && left-- > 0; l = l->next) {
         op *o = LIST_OF(l, op, link);
-        e = bulk_announce(f, out, &o->prepared, suffix_describe(o), o->key, &o->announced);
+        e = bulk_announce(f, out, &o->prepared, uncommitted_describe(o), o->key, &o->announced);
     }
     return e;
 }
 
-int bulk_announce_committed(feed *f, const peer_out *out, const fkv_record *r, const uint8_t *key, bool *there) {
+int bulk_announce_committed(sender *f, const peer_out *out, const fkv_record *r, const uint8_t *key, bool *there) {
     const shard *s = f->shard;
     table_entry e;
     uint64_t hash = fkv_hash_key(&s->w->d->c.hash_seed, r->space, key, r->key_bytes);
@@ -151,11 +151,13 @@ int bulk_announce_committed(feed *f, const peer_out *out, const fkv_record *r, c
         uint8_t announced = 0;
         return bulk_announce(f, out, &p, *r, key, &announced);
     }
-    fkv_peer_bulk m = { .op = FKV_PEER_FORGET, .shard = s->number, .epoch = s->replica.epoch, .version = r->version };
+    fkv_peer_bulk m = {
+        .op = FKV_PEER_VALUE_CANCEL, .shard = s->number, .epoch = s->replica.epoch, .version = r->version
+    };
     return out->send(out->ctx, &m, sizeof m); /* mutation: bulk/not-withdrawn */
 }
 
-void bulk_pulled(feed *f, uint64_t version, fkv_status status) {
+void bulk_pulled(sender *f, uint64_t version, fkv_status status) {
     shard *s = f->shard;
     int i = replica_place(&s->replica, f->id);
     for (fkv_list *l = s->bulks.next; l != &s->bulks && i >= 0; l = l->next) {
@@ -165,7 +167,7 @@ void bulk_pulled(feed *f, uint64_t version, fkv_status status) {
             o->pulled |= (uint8_t)(1u << i);
         else if (s->replica.peer[i].standing >= REPLICA_REQUIRED)
             end(o, status);
-        downlinks_wake(s); /* others may be announced */
+        backup_links_wake(s); /* others may be announced */
         return;
     }
 }

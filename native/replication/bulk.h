@@ -3,7 +3,7 @@
 #ifndef FARKV_REPLICATION_BULK_H
 #define FARKV_REPLICATION_BULK_H
 #include "backup.h"
-#include "feed.h"
+#include "sender.h"
 
 typedef struct op op;
 
@@ -23,17 +23,17 @@ void bulks_end(shard *s, fkv_status why);
 /* Bytes of extents of what has no number yet. */
 uint64_t bulk_bytes(const shard *s);
 /* The copy begins anew: it has nothing of what was announced. */
-void bulk_feed_begins(shard *s, uint32_t place);
+void bulk_sender_begins(shard *s, uint32_t place);
 /* What has no number, to a copy that is waited for. 0, or as peer_out.send: what was not announced is announced the next
  * time. */
-int bulk_announce_all(feed *f, const peer_out *out);
+int bulk_announce_all(sender *f, const peer_out *out);
 /* Of one that has a number, before its record: unless it was. */
-int bulk_announce(feed *f, const peer_out *out, const table_prepared *p, fkv_record r, const uint8_t *key,
+int bulk_announce(sender *f, const peer_out *out, const table_prepared *p, fkv_record r, const uint8_t *key,
                   uint8_t *announced);
 /* Of one that took effect here and that the copy lacks, before its record. Not *there: its key was changed since, or its
  * entry has ended. */
-int bulk_announce_committed(feed *f, const peer_out *out, const fkv_record *r, const uint8_t *key, bool *there);
+int bulk_announce_committed(sender *f, const peer_out *out, const fkv_record *r, const uint8_t *key, bool *there);
 /* The copy has pulled it, or has no room. */
-void bulk_pulled(feed *f, uint64_t version, fkv_status status);
+void bulk_pulled(sender *f, uint64_t version, fkv_status status);
 
 #endif

@@ -51,9 +51,9 @@ static void follow(dataplane *d, uint32_t shard, void (*run)(job *), const datap
     k->at = *at;
     k->sequences = at->sequences;
     if (at->sequences) memcpy(k->sequence, at->sequence, at->sequences * sizeof *k->sequence);
-    for (uint32_t i = 0; i < addresses && k->addresses < UPLINK_ADDRESSES; i++) {
-        if (strlen(address[i].text) >= UPLINK_ADDRESS_MAX) continue;
-        uplink_address *a = &k->address[k->addresses++];
+    for (uint32_t i = 0; i < addresses && k->addresses < OWNER_LINK_ADDRESSES; i++) {
+        if (strlen(address[i].text) >= OWNER_LINK_ADDRESS_MAX) continue;
+        link_address *a = &k->address[k->addresses++];
         a->provider = address[i].provider;
         a->device = address[i].device;
         strcpy(a->text, address[i].text);

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backlog.h"
-#include "downlink.h"
-#include "feed.h"
+#include "backup_link.h"
+#include "sender.h"
 #include "replicate.h"
 #include "replication.h"
 #include "role.h"
@@ -65,8 +65,8 @@ static void end_require(copy_place *p, fkv_status status, uint64_t *lsn) {
 }
 
 static void forget(shard *s, int i, uint64_t id) {
-    feed *f = feed_of(s, id);
-    if (f) downlink_refuse(f);
+    sender *f = sender_of(s, id);
+    if (f) backup_link_refuse(f);
     end_require(&s->place[i], FKV_ABORTED, NULL);
     copies_place(s, i, 0);
 }
@@ -341,12 +341,12 @@ void repl_shard_stats(const shard *s, dataplane_copy_stats *out) {
                                    .committed = leads ? o->committed : b->place.committed };
     for (int i = 0; i < REPLICA_PEERS; i++) {
         const replica_peer *p = &o->peer[i];
-        const feed *f = p->standing ? feed_of(s, p->id) : NULL;
+        const sender *f = p->standing ? sender_of(s, p->id) : NULL;
         if (p->standing == REPLICA_NONE) continue;
         out->peer[out->peers].id = p->id;
         out->peer[out->peers].prepared = p->prepared;
         out->peer[out->peers].lease_left_ns = p->lease_ns > s->w->now_ns ? p->lease_ns - s->w->now_ns : 0;
         out->peer[out->peers].standing = p->standing;
-        out->peer[out->peers++].linked = f && f->user ? downlink_provider(f->user) : FAB_NONE;
+        out->peer[out->peers++].linked = f && f->user ? backup_link_provider(f->user) : FAB_NONE;
     }
 }

@@ -2,7 +2,7 @@
  * they do. Private to native/replication.
  *
  * For: calls of the server, SCANs that ask to join, and the worker's turns. Not for: who has to have what, which is
- * replica.h's; records and acknowledgements (replicate.c, feed.c). */
+ * replica.h's; records and acknowledgements (replicate.c, sender.c). */
 #ifndef FARKV_REPLICATION_COPIES_H
 #define FARKV_REPLICATION_COPIES_H
 #include "../dataplane/command.h"

@@ -16,8 +16,8 @@
 #include "recovery.h"
 #include "replicate.h"
 #include "replication.h"
-#include "suffix.h"
-#include "uplink.h"
+#include "uncommitted.h"
+#include "owner_link.h"
 
 enum { VALUE_PIECE = 4096 }; /* a large value waits for so much room, if it has as many bytes left */
 static const uint64_t RETRY_NS = 1000000000;
@@ -38,7 +38,7 @@ static void count_buffered(shard *s) {
 
 static void came_further(shard *s) {
     if (backup_follows(s))
-        uplink_owes(s->copy);
+        owner_link_owes(s->copy);
     else
         replicate_logged(s);
 }
@@ -94,10 +94,10 @@ static bool append(worker_log *g, shard *s, uint64_t first, uint32_t count, cons
 }
 
 /* Of the next record, whose value is large: all that comes before its number. False: there is no room. */
-static bool append_value(worker_log *g, shard *s, const suffix *p) {
+static bool append_value(worker_log *g, shard *s, const uncommitted *p) {
     shard_logging *at = &s->logging;
     const uint8_t *key, *value;
-    fkv_record r = suffix_record(p, &key, &value);
+    fkv_record r = uncommitted_record(p, &key, &value);
     if (r.kind != FKV_RECORD_BULK) return true;
     if (!at->announced) {
         uint32_t n = wire_put_record(g->records, sizeof g->records, &r, key, NULL);
@@ -117,12 +117,12 @@ static bool append_records(worker_log *g, shard *s) {
     shard_logging *at = &s->logging;
     if (at->begins && !append(g, s, at->appended + 1, 0, NULL, 0)) return false;
     at->begins = false;
-    while (at->appended < suffix_last(s)) {
+    while (at->appended < uncommitted_last(s)) {
         uint16_t count;
-        suffix p = suffix_at(s, at->appended + 1);
+        uncommitted p = uncommitted_at(s, at->appended + 1);
         if (!append_value(g, s, &p)) return false; /* mutation: durable/large-value-unlogged */
         uint32_t most = wal_room(&g->wal), n;
-        n = suffix_fill(&p, g->records, most < LOG_PIECE ? most : LOG_PIECE, &count);
+        n = uncommitted_fill(&p, g->records, most < LOG_PIECE ? most : LOG_PIECE, &count);
         if (count == 0 || !append(g, s, at->appended + 1, count, g->records, n)) return false;
         at->appended += count;
         at->announced = false;
@@ -213,7 +213,7 @@ void durable_more(shard *s) {
 
 void durable_begins(shard *s) {
     shard_logging *at = &s->logging;
-    at->appended = min_u64(at->appended, suffix_last(s)); /* mutation: durable/dropped-counts-as-logged */
+    at->appended = min_u64(at->appended, uncommitted_last(s)); /* mutation: durable/dropped-counts-as-logged */
     at->announced = false;
     at->value_at = 0;
     at->begins = true;

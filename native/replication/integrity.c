@@ -25,7 +25,7 @@ uint64_t integrity_digest(const shard *s) {
     return list_empty(&s->w->ready) ? as_sent(table_digest(s->table)) : 0;
 }
 
-void integrity_compare(backup *b, const fkv_peer_beat *x) {
+void integrity_compare(backup *b, const fkv_peer_heartbeat *x) {
     bool same_place = x->epoch == b->place.epoch && x->committed == b->applied;
     if (b->leads || b->failed != FKV_OK || !same_place || x->digest == 0) return;
     if (x->digest != as_sent(table_digest(b->shard->table))) damaged(b); /* mutation: integrity/digests */

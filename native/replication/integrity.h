@@ -6,10 +6,10 @@
 #define FARKV_REPLICATION_INTEGRITY_H
 #include "backup.h"
 
-/* An owner's digest as BEAT has it; 0: it cannot be told now. */
+/* An owner's digest as HEARTBEAT has it; 0: it cannot be told now. */
 uint64_t integrity_digest(const shard *s);
 /* What the owner has of all records up to there. */
-void integrity_compare(backup *b, const fkv_peer_beat *x);
+void integrity_compare(backup *b, const fkv_peer_heartbeat *x);
 /* A look at a part of the copy's memory, when that is due. */
 void integrity_step(backup *b);
 

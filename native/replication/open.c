@@ -43,8 +43,8 @@ static fkv_status make(worker *w, command *c, shard **out) {
     list_init(&s->of_worker);
     list_init(&s->unacked);
     list_init(&s->bulks);
-    list_init(&s->feeds);
-    list_init(&s->feeding);
+    list_init(&s->senders);
+    list_init(&s->unsent);
     list_init(&s->imports);
     if (open_anew(s, c->open.epoch, c->open.incarnation) != FKV_OK) return FKV_NO_MEMORY;
     for (int k = 0; k < 2; k++) {

@@ -1,7 +1,7 @@
 /* pull.c: see pull.h.
  *
- *   ANNOUNCE -> [waits: memory, messages that are held] -> prepared -> fetched into its extent; the copier compares the
- *   checksum ---> whole: PULLED
+ *   VALUE_OFFER -> [waits: memory, messages that are held] -> prepared -> fetched into its extent; the copier compares the
+ *   checksum ---> whole: VALUE_READ
  *
  * A pull that is dropped while it is fetched holds its key in the table until the copier has done with it, which
  * `backup.dropping` counts; and the shard, since it is counted in `held`. */
@@ -25,13 +25,13 @@ struct pull {
     shard *shard;
     backup_record r; /* prepared.handle 0: not yet */
     uint64_t hash;
-    fkv_peer_announce from;
+    fkv_peer_value_offer from;
     fkv_record record;
     uint8_t *key;
     bool dropped;
     bool right; /* the copier's: the checksum is the owner's */
     bool whole;
-    bool tells;      /* PULLED is still to be said, with `said` */
+    bool tells;      /* VALUE_READ is still to be said, with `said` */
     fkv_status said; /* not OK: there is no room, and none is taken */
 };
 
@@ -164,7 +164,7 @@ static void prepare(pull *x) {
     if (x->r.prepared.handle || x->said != FKV_OK) return;
     x->shard->touched = true;
     table_set_wall(x->shard->table, x->shard->w->wall_ms);
-    backup_hears(b, x->from.epoch, x->from.committed); /* mutation: bulk/prepared-too-early */
+    backup_on_commit_index(b, x->from.epoch, x->from.committed); /* mutation: bulk/prepared-too-early */
     fkv_status s = backup_prepares(b, &x->record, x->key, &x->r, &x->hash);
     switch (s) {
     case FKV_OK:
@@ -212,7 +212,7 @@ static void ended(fetch *f) {
 /* BUSY: later. */
 static fkv_status begin(puller *p, pull *x) {
     static const fetch_use USE = { .whole = check, .ended = ended };
-    const fkv_peer_announce *a = &x->from;
+    const fkv_peer_value_offer *a = &x->from;
     fkv_rendezvous from = { a->rkey, a->addr, a->region_addr, a->region_bytes };
     fkv_status s = fetch_begin(&x->fetch, p->w->pulls, &p->source, &from, x->r.prepared.value, x->record.value_bytes,
                                &USE);
@@ -226,7 +226,7 @@ static fkv_status begin(puller *p, pull *x) {
 /* What has come, and what there is no room for. */
 static bool say(pull *x, const pull_out *out) {
     if (x->whole && !x->right) return false; /* bytes changed on their way */
-    fkv_peer_bulk m = { .op = FKV_PEER_PULLED,
+    fkv_peer_bulk m = { .op = FKV_PEER_VALUE_READ,
                         .status = (uint8_t)x->said,
                         .shard = x->shard->number,
                         .epoch = x->from.epoch,

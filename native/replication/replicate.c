@@ -15,12 +15,12 @@
 #include "backup.h"
 #include "bulk.h"
 #include "copies.h"
-#include "downlink.h"
+#include "backup_link.h"
 #include "durable.h"
-#include "feed.h"
+#include "sender.h"
 #include "replication.h"
-#include "suffix.h"
-#include "uplink.h"
+#include "uncommitted.h"
+#include "owner_link.h"
 
 /* ---- drawn ---- */
 
@@ -56,7 +56,7 @@ static void draw(op *o) {
     o->replicated = s->durable || replica_waits(&s->replica);
     o->state = OP_REPLICATES;
     list_push(&s->unacked, &o->link);
-    downlinks_wake(s);
+    backup_links_wake(s);
     if (s->durable) durable_more(s);
 }
 
@@ -86,7 +86,7 @@ static void note(shard *s, uint64_t lsn, const fkv_record *r, const uint8_t *key
 }
 
 static void note_own(shard *s, const op *o) {
-    fkv_record r = suffix_describe(o);
+    fkv_record r = uncommitted_describe(o);
     note(s, o->lsn, &r, o->key, o->prepared.value);
 }
 
@@ -95,8 +95,8 @@ static void commit_inherited(shard *s, uint64_t to) {
     for (uint64_t lsn; (lsn = b->applied + 1) <= min_u64(to, b->place.prepared); backup_commit(b, lsn)) {
         if (!s->backlog) continue;
         const uint8_t *key, *value;
-        suffix p = suffix_at(s, lsn);
-        fkv_record r = suffix_record(&p, &key, &value);
+        uncommitted p = uncommitted_at(s, lsn);
+        fkv_record r = uncommitted_record(&p, &key, &value);
         note(s, lsn, &r, key, value);
     }
 }
@@ -133,7 +133,7 @@ void replicate_changed(shard *s) {
     replicate_count(s);
     if (s->durable) durable_counts_anew(s); /* mutation: early/removal-keeps-buffer */
     if (!replica_enough(&s->replica)) bulks_end(s, FKV_TOO_FEW_COPIES);
-    downlinks_wake(s); /* to who is waited for from now on, values are announced that have no numbers */
+    backup_links_wake(s); /* to who is waited for from now on, values are announced that have no numbers */
     take_ready(s, DATAPLANE_LAST_CONFIG);
 }
 
@@ -148,7 +148,7 @@ bool replicate_acked(shard *s, uint64_t id, const replica_ack *a, uint64_t lease
 
 void replicate_lead(shard *s, const replica_config *c) {
     backup *b = s->copy;
-    uplink_leave(b);
+    owner_link_leave(b);
     if (c->epoch != s->epoch) table_set_epoch(s->table, c->epoch);
     s->epoch = c->epoch;
     replica_lead(&s->replica, &b->place, c);
@@ -177,10 +177,10 @@ bool replicate_may_serve(const shard *s) {
 }
 
 void repl_undecided(shard *s) {
-    list_remove(&s->feeding);
+    list_remove(&s->unsent);
     durable_end(s);
     bulks_end(s, FKV_SHARD_CLOSED); /* copies are told to forget them */
-    while (!list_empty(&s->feeds)) feed_end(LIST_OF(s->feeds.next, feed, of_shard));
+    while (!list_empty(&s->senders)) sender_end(LIST_OF(s->senders.next, sender, of_shard));
     backlog_free(s->backlog);
     s->backlog = NULL;
     while (!list_empty(&s->unacked)) {
@@ -194,7 +194,7 @@ void repl_undecided(shard *s) {
 void replicate_step_down(shard *s) {
     while (!list_empty(&s->unacked)) {
         op *o = LIST_OF(s->unacked.next, op, link);
-        fkv_record r = suffix_describe(o);
+        fkv_record r = uncommitted_describe(o);
         list_remove(&o->link);
         if (!has_message(o)) bulk_over(o);
         backup_keeps(s->copy, o->lsn, &r, &o->prepared);

@@ -6,7 +6,7 @@
 #include "backup.h"
 #include "base.h"
 #include "copies.h"
-#include "downlink.h"
+#include "backup_link.h"
 #include "durable.h"
 #include "handover.h"
 #include "import.h"
@@ -14,34 +14,34 @@
 #include "rely.h"
 #include "replicate.h"
 #include "snapshots.h"
-#include "uplink.h"
+#include "owner_link.h"
 
 /* ---- a worker's turn ---- */
 
-bool repl_link(client *c) { return (c->link = downlink_make(c)) != NULL; }
-void repl_unlink(client *c) { downlink_free(c->link); }
+bool repl_link(client *c) { return (c->link = backup_link_make(c)) != NULL; }
+void repl_unlink(client *c) { backup_link_free(c->link); }
 
 void repl_event(worker *w, connection *of, const fab_wc *wc) {
-    if (of->kind == CONNECTION_UPLINK) {
-        uplink_event(w, (uplink *)(void *)of, wc);
+    if (of->kind == CONNECTION_OWNER_LINK) {
+        owner_link_event(w, (owner_link *)(void *)of, wc);
         return;
     }
     client *c = (client *)(void *)of;
     if (wc->opcode == FAB_WC_RECV && !c->doomed)
-        downlink_received(w, c, wc);
+        backup_link_received(w, c, wc);
     else if (wc->opcode == FAB_WC_SEND_READY)
-        downlink_credits(c);
+        backup_link_credits(c);
     else if (wc->opcode == FAB_WC_DISCONNECT)
         client_doom(c, FKV_END_NONE);
 }
 
 void repl_send(worker *w) {
-    if (!list_empty(&w->uplinks)) uplinks_step(w);
-    if (!list_empty(&w->downlinks)) downlinks_send(w);
+    if (!list_empty(&w->owner_links)) owner_links_step(w);
+    if (!list_empty(&w->backup_links)) backup_links_send(w);
 }
 
 uint64_t repl_deadline(const worker *w) {
-    return min_u64(min_u64(uplinks_deadline(w), downlinks_deadline(w)), durable_deadline(w));
+    return min_u64(min_u64(owner_links_deadline(w), backup_links_deadline(w)), durable_deadline(w));
 }
 
 /* ---- a shard's life ---- */
@@ -82,7 +82,7 @@ void repl_closes(shard *s) {
     imports_end(s, FKV_SHARD_CLOSED);
     snapshots_end(s);
     repl_undecided(s);
-    if (s->copy) uplink_leave(s->copy);
+    if (s->copy) owner_link_leave(s->copy);
 }
 
 void repl_closed(shard *s) { copies_expect_none(s); }

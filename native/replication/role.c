@@ -22,7 +22,7 @@ static fkv_status become_copy(shard *s, const copy_join *k) {
         dedup_forget(&w->dedup, k->sequence[i].client, s->slot, k->sequence[i].sequence, w->now_ns);
     if (s->durable) snapshots_owe(s);
     if (at->doubt_ms) dedup_doubt(&w->dedup, s->slot, w->now_ns + at->doubt_ms * MS);
-    return uplink_follow(s->copy, k->address, k->addresses) ? FKV_OK : FKV_NO_MEMORY;
+    return owner_link_follow(s->copy, k->address, k->addresses) ? FKV_OK : FKV_NO_MEMORY;
 }
 
 void role_follow(job *j) {
@@ -46,7 +46,7 @@ void role_follow_owner(job *j) {
                         : !s->copy                                                 ? FKV_NOT_OWNER
                         : s->state == SHARD_CLOSING || s->copy->leads || s->basing ? FKV_BUSY
                         : k->addresses == 0                                        ? FKV_ADDRESS_INVALID
-                        : uplink_follow(s->copy, k->address, k->addresses)         ? FKV_OK
+                        : owner_link_follow(s->copy, k->address, k->addresses)     ? FKV_OK
                                                                                    : FKV_NO_MEMORY;
     command_done(c, status, NULL);
 }

@@ -4,11 +4,11 @@
 #define FARKV_REPLICATION_ROLE_H
 #include "../dataplane/command.h"
 #include "../storage/shard.h"
-#include "uplink.h"
+#include "owner_link.h"
 
 typedef struct copy_join {
     dataplane_join at; /* its pointers are not used */
-    uplink_address address[UPLINK_ADDRESSES];
+    link_address address[OWNER_LINK_ADDRESSES];
     uint32_t addresses, sequences;
     dataplane_sequence sequence[];
 } copy_join;
@@ -23,7 +23,7 @@ void role_follow(job *j);
 void role_follow_owner(job *j);
 void role_lead(job *j);
 
-/* The owner has answered the copy's FOLLOW, with TAKEOVER (OK) or otherwise. */
+/* The owner has answered the copy's FOLLOW, with FOLLOW_OK (OK) or otherwise. */
 void role_answered(shard *s, fkv_status status);
 
 #endif

@@ -6,7 +6,7 @@
 #include "durable.h"
 #include "integrity.h"
 #include "recovery.h"
-#include "uplink.h"
+#include "owner_link.h"
 
 static const uint64_t MS = 1000000, STEP_NS = 250000, LOOK_NS = 20000000, RETRY_NS = 60000000000;
 
@@ -76,7 +76,7 @@ static void wants_one(shard *s) {
 static void saved(shard *s) {
     s->snapshot.owed = false;
     s->attended = true;
-    if (s->copy) uplink_owes(s->copy);
+    if (s->copy) owner_link_owes(s->copy);
 }
 
 static void made(snapshots *x, shard *s) {

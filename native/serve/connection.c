@@ -91,7 +91,7 @@ static client *make(worker *w, uint32_t place, fab_conn *conn, const fkv_ticket 
     list_init(&c->ops);
     list_init(&c->out);
     if (!(t->flags & FKV_TICKET_REPLICA)) return c; /* mutation: links/any-ticket */
-    c->head.kind = CONNECTION_DOWNLINK;
+    c->head.kind = CONNECTION_BACKUP_LINK;
     if (repl_link(c)) return c;
     unmake(c);
     return NULL;

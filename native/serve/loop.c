@@ -227,9 +227,9 @@ static int watch(worker *w, int fd, void *what) {
 }
 
 static void init_lists(worker *w) {
-    fkv_list *const lists[] = { &w->shards,    &w->clients,   &w->doomed,  &w->sending,   &w->blocked,
-                                &w->answering, &w->runnable,  &w->woken,   &w->ready,     &w->starved,
-                                &w->timed,     &w->transfers, &w->uplinks, &w->downlinks, &w->feeding };
+    fkv_list *const lists[] = { &w->shards,    &w->clients,   &w->doomed,      &w->sending,      &w->blocked,
+                                &w->answering, &w->runnable,  &w->woken,       &w->ready,        &w->starved,
+                                &w->timed,     &w->transfers, &w->owner_links, &w->backup_links, &w->unsent };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) list_init(lists[i]);
 }
 

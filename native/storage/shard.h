@@ -108,8 +108,8 @@ struct shard {
     fkv_list unacked;      /* ops in OP_REPLICATES, by lsn */
     fkv_list bulks;        /* ops in OP_IS_PULLED */
     uint32_t bulk_count;   /* those, and those of `unacked` that were */
-    fkv_list feeds;        /* of backups that are connected */
-    fkv_list feeding;      /* in worker.feeding: some were not sent everything */
+    fkv_list senders;      /* of backups that are connected */
+    fkv_list unsent;       /* in worker.unsent: some were not sent everything */
     uint64_t drawn_bytes;  /* of extents of what came with the shard, of all records drawn here, and of `bulks` */
     copy_place place[REPLICA_PEERS];
     backlog *backlog; /* committed records that a copy may lack; NULL: none does */

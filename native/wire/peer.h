@@ -1,22 +1,22 @@
 /* peer.h: the messages between the data planes of a shard's owner and of its backups (docs/replication-links.md).
  * Little-endian, packed by hand, and as hostile as any message until checked. RECORDS has its body in record.h.
  *
- *   from a backup    FOLLOW, ACKS, UNFOLLOW, PULLED
- *   from an owner    TAKEOVER, STALE, RECORDS, BEAT, ANNOUNCE, FORGET
+ *   from a backup    FOLLOW, ACKS, UNFOLLOW, VALUE_READ
+ *   from an owner    FOLLOW_OK, STALE, RECORDS, HEARTBEAT, VALUE_OFFER, VALUE_CANCEL
  *
- * A message is its head, which begins with its number; then, of ACKS and BEAT, `count` items; then nothing.
+ * A message is its head, which begins with its number; then, of ACKS and HEARTBEAT, `count` items; then nothing.
  *
  *   FOLLOW     this copy is at that place, and wants the records that it lacks; the first about its shard
- *   TAKEOVER   the answer: who owns the shard, and the last record that it had when its epoch began. A copy that comes
+ *   FOLLOW_OK   the answer: who owns the shard, and the last record that it had when its epoch began. A copy that comes
  *              from an earlier epoch drops what it has behind that
  *   STALE      the other answer: this server does not own the shard, or not any more, or does not know the copy
  *   RECORDS    what is to be prepared, from the first that the copy lacks
- *   BEAT       up to where the owner has committed, of each shard, what its table is then, and its clock
+ *   HEARTBEAT       up to where the owner has committed, of each shard, what its table is then, and its clock
  *   ACKS       up to where a copy has prepared, of each shard; a lease for these, which counts from asked_ns
- *   ANNOUNCE   where a large value lies, that is to be READ; its change's record (BULK) comes later, and names it by its
+ *   VALUE_OFFER   where a large value lies, that is to be READ; its change's record (BULK) comes later, and names it by its
  *              version
- *   PULLED     it was READ, and its checksum is right; or there is no room for it
- *   FORGET     its record will not come
+ *   VALUE_READ     it was READ, and its checksum is right; or there is no room for it
+ *   VALUE_CANCEL     its record will not come
  *   UNFOLLOW   no acknowledgement and no lease of this shard comes behind this message, but after another FOLLOW
  */
 #ifndef FARKV_WIRE_PEER_H
@@ -26,14 +26,14 @@
 /* FKV_PEER_RECORDS, 1, is in record.h */
 enum {
     FKV_PEER_FOLLOW = 2,
-    FKV_PEER_TAKEOVER,
+    FKV_PEER_FOLLOW_OK,
     FKV_PEER_STALE,
-    FKV_PEER_BEAT,
+    FKV_PEER_HEARTBEAT,
     FKV_PEER_ACKS,
     FKV_PEER_UNFOLLOW,
-    FKV_PEER_ANNOUNCE,
-    FKV_PEER_PULLED,
-    FKV_PEER_FORGET,
+    FKV_PEER_VALUE_OFFER,
+    FKV_PEER_VALUE_READ,
+    FKV_PEER_VALUE_CANCEL,
     FKV_PEER_COUNT
 };
 enum { FKV_PEER_LEASE_MS_MAX = 3600000 };
@@ -50,13 +50,13 @@ typedef struct fkv_peer_follow {
 } fkv_peer_follow;
 static_assert(sizeof(fkv_peer_follow) == 48, "drawing");
 
-typedef struct fkv_peer_takeover {
+typedef struct fkv_peer_follow_ok {
     uint8_t op, reserved;
     uint16_t reserved2;
     uint32_t shard, epoch, config;
     uint64_t last; /* when the epoch began */
-} fkv_peer_takeover;
-static_assert(sizeof(fkv_peer_takeover) == 24, "drawing");
+} fkv_peer_follow_ok;
+static_assert(sizeof(fkv_peer_follow_ok) == 24, "drawing");
 
 /* STALE, of which epoch is 0, and UNFOLLOW. */
 typedef struct fkv_peer_notice {
@@ -66,7 +66,7 @@ typedef struct fkv_peer_notice {
 } fkv_peer_notice;
 static_assert(sizeof(fkv_peer_notice) == 16, "drawing");
 
-/* ACKS, BEAT. */
+/* ACKS, HEARTBEAT. */
 typedef struct fkv_peer_list {
     uint8_t op, reserved;
     uint16_t count; /* at least 1 */
@@ -80,15 +80,15 @@ typedef struct fkv_peer_ack {
     uint64_t limit; /* bytes of extents that the records since FOLLOW may have in all */
 } fkv_peer_ack;
 static_assert(sizeof(fkv_peer_ack) == 24, "drawing");
-typedef struct fkv_peer_beat {
+typedef struct fkv_peer_heartbeat {
     uint32_t shard, epoch;
     uint64_t committed;
     uint64_t digest; /* of the table then; 0: not said */
-} fkv_peer_beat;
-static_assert(sizeof(fkv_peer_beat) == 24, "drawing");
+} fkv_peer_heartbeat;
+static_assert(sizeof(fkv_peer_heartbeat) == 24, "drawing");
 
-/* ANNOUNCE; then one record of kind BULK. */
-typedef struct fkv_peer_announce {
+/* VALUE_OFFER; then one record of kind BULK. */
+typedef struct fkv_peer_value_offer {
     uint8_t op, reserved;
     uint16_t reserved2;
     uint32_t shard, epoch;
@@ -98,9 +98,9 @@ typedef struct fkv_peer_announce {
     uint64_t addr; /* of the value, in the region */
     uint32_t crc;  /* of the owner's extent (layout.h) */
     uint32_t reserved3;
-} fkv_peer_announce;
-static_assert(sizeof(fkv_peer_announce) == 64, "drawing");
-/* PULLED; FORGET, of which status is OK. */
+} fkv_peer_value_offer;
+static_assert(sizeof(fkv_peer_value_offer) == 64, "drawing");
+/* VALUE_READ; VALUE_CANCEL, of which status is OK. */
 typedef struct fkv_peer_bulk {
     uint8_t op;
     uint8_t status; /* fkv_status: OK or TABLE_FULL */
@@ -114,11 +114,11 @@ typedef struct fkv_peer_message {
     uint8_t op; /* says which of these it is */
     union {
         fkv_peer_follow follow;
-        fkv_peer_takeover takeover;
+        fkv_peer_follow_ok follow_ok;
         fkv_peer_notice notice;
         fkv_records records;
         fkv_peer_list list;
-        fkv_peer_announce announce;
+        fkv_peer_value_offer announce;
         fkv_peer_bulk bulk;
     };
     const uint8_t *body; /* of `bytes` bytes, in the message: records, items */
@@ -130,5 +130,5 @@ typedef struct fkv_peer_message {
 fkv_status wire_parse_peer(const void *message, uint32_t bytes, fkv_peer_message *out);
 /* The i-th item, i < list.count. */
 fkv_peer_ack wire_peer_ack(const fkv_peer_message *m, uint32_t i);
-fkv_peer_beat wire_peer_beat(const fkv_peer_message *m, uint32_t i);
+fkv_peer_heartbeat wire_peer_heartbeat(const fkv_peer_message *m, uint32_t i);
 #endif

@@ -25,7 +25,7 @@ typedef struct fkv_records {
 static_assert(sizeof(fkv_records) == 40, "drawing");
 enum { FKV_PEER_RECORDS = 1 };
 
-/* BULK: a PUT whose value came before (peer.h, ANNOUNCE): value_bytes says how long it is, and it does not follow. */
+/* BULK: a PUT whose value came before (peer.h, VALUE_OFFER): value_bytes says how long it is, and it does not follow. */
 typedef enum { FKV_RECORD_PUT = 1, FKV_RECORD_DELETE, FKV_RECORD_BULK } fkv_record_kind;
 typedef struct fkv_record {
     uint8_t kind, codec;

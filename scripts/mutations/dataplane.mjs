@@ -22,11 +22,11 @@ export const mutations = rows('dataplane', {
   ],
   'lost-device-dialed': [
     drop(),
-    by('ways')('an_address_with_another_device_behind_it_is_soon_given_up_in_the_first_round'),
+    by('addresses')('an_address_with_another_device_behind_it_is_soon_given_up_in_the_first_round'),
   ],
   'hurried-round-in-vain': [
     drop(),
-    by('ways')('an_address_with_another_device_behind_it_is_soon_given_up_in_the_first_round'),
+    by('addresses')('an_address_with_another_device_behind_it_is_soon_given_up_in_the_first_round'),
   ],
   'regions-unbounded': [never(), by('dataplane_bound')('a_shard_has_no_more_regions_than_the_metadata_takes')],
   'late-change': [never(), by('dataplane_retry')('a_change_that_is_ready_after_the_grant_leaves_no_trace')],

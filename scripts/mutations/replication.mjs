@@ -10,7 +10,7 @@ const handover = by('dataplane_handover');
 
 export const mutations = rows('replication', {
   'inherited-committed': [instead('own->committed', 'own->prepared'), lost('an_owner_of_three_copies_dies')],
-  'served-before-suffix': [
+  'served-before-inherited': [
     without('inherited'),
     rules('a_new_owner_serves_when_every_copy_in_sync_has_acknowledged_in_its_epoch'),
   ],

@@ -77,7 +77,7 @@ typedef struct replica_ack {
 } replica_ack;
 
 typedef enum {
-    REPLICA_NEXT,  /* to be prepared, then replica_took */
+    REPLICA_NEXT,  /* to be prepared, then replica_appended */
     REPLICA_STALE, /* of an owner of the past: refused */
     REPLICA_GAP    /* not the next one, or of an owner that is not followed yet: the link begins anew */
 } replica_verdict;
@@ -86,14 +86,14 @@ typedef enum {
 static inline replica_backup replica_copied(uint32_t epoch, uint64_t lsn) {
     return (replica_backup){ .epoch = epoch, .prepared = lsn, .committed = lsn };
 }
-/* TAKEOVER, or the first contact with an owner: its epoch, and the last record that it had when it began. False: it is
+/* FOLLOW_OK, or the first contact with an owner: its epoch, and the last record that it had when it began. False: it is
  * an owner of the past. What was prepared behind `last` under another owner is dropped: `prepared` falls, and the
  * caller aborts those records. */
 bool replica_follow(replica_backup *b, uint32_t epoch, uint64_t last);
 replica_verdict replica_arrives(const replica_backup *b, uint32_t epoch, uint64_t lsn);
-void replica_took(replica_backup *b);
+void replica_appended(replica_backup *b);
 /* The owner has committed up to there. Returns up to where this copy may commit: what is logged, where it has a log. */
-uint64_t replica_hears(replica_backup *b, uint32_t epoch, uint64_t owner_committed);
+uint64_t replica_on_commit_index(replica_backup *b, uint32_t epoch, uint64_t owner_committed);
 /* What to acknowledge, which is on the disk where the copy has a log; false: nothing. It is a lease as well: until when
  * the copy counts it is `until_ns`, which is later than its owner does (replica_lease_end). */
 bool replica_acknowledges(replica_backup *b, uint64_t until_ns, replica_ack *out);

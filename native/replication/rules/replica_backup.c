@@ -26,9 +26,9 @@ replica_verdict replica_arrives(const replica_backup *b, uint32_t epoch, uint64_
     return epoch == b->epoch && lsn == b->prepared + 1 ? REPLICA_NEXT : REPLICA_GAP;
 }
 
-void replica_took(replica_backup *b) { b->prepared++; }
+void replica_appended(replica_backup *b) { b->prepared++; }
 
-uint64_t replica_hears(replica_backup *b, uint32_t epoch, uint64_t owner_committed) {
+uint64_t replica_on_commit_index(replica_backup *b, uint32_t epoch, uint64_t owner_committed) {
     /* mutation: durable/backup-commits-unlogged, replication/commits-unprepared */
     uint64_t has = min_of(b->prepared, replica_counts(&b->log, epoch));
     if (epoch == b->epoch) b->committed = max_of(b->committed, min_of(owner_committed, has));

@@ -65,7 +65,7 @@ bool replica_took_over(const replica_owner *o, const replica_backup *own, uint64
     bool followed = true;
     /* mutation: replication/drawn-before-followed */
     for (int i = 0; i < REPLICA_PEERS; i++) followed &= !is_required(&o->peer[i]) || o->peer[i].follows;
-    /* mutation: replication/served-before-suffix, replication/served-while-relied-on */
+    /* mutation: replication/served-before-inherited, replication/served-while-relied-on */
     return followed && o->committed >= o->inherited && now_ns >= own->granted_until_ns;
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "../../replication/backlog.h"
 #include "../../replication/backup.h"
-#include "../../replication/feed.h"
+#include "../../replication/sender.h"
 
 enum { ROOM = 8 << 20, RECORDS = ROOM / 64 }; /* more records than there is room for */
 static backlog_budget budget;

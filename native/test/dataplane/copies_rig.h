@@ -3,8 +3,8 @@
 #ifndef FARKV_TEST_COPIES_RIG_H
 #define FARKV_TEST_COPIES_RIG_H
 #include "../../replication/backup.h"
-#include "../../replication/feed.h"
-#include "../../replication/uplink.h"
+#include "../../replication/sender.h"
+#include "../../replication/owner_link.h"
 #include "../../replication/replicate.h"
 #include "raw_client.h"
 #include "worker_visit.h"
@@ -23,7 +23,7 @@ typedef struct parcel {
 /* A connection of a backup to an owner. */
 typedef struct line {
     bool up;
-    feed *feed;
+    sender *sender;
     parcel on_way[MESSAGES];
     uint32_t first, end;
     backup_at at; /* in the first of them */
@@ -38,7 +38,8 @@ static uint32_t copies_clients = 64; /* that a server takes */
 static uint32_t copies_scrub_ms;     /* 0: as by default */
 static bool copies_alone;            /* the policy wants no copy beside the owner's */
 static void (*copies_event)(void *ctx, uint32_t shard, uint64_t copy, dataplane_copy_event what);
-static void (*copies_orphan)(void *ctx, const dataplane_orphan *o); /* a server's, with its rig as ctx; or NULL */
+static void (*copies_on_suspicion)(void *ctx,
+                                   const dataplane_suspicion *o); /* a server's, with its rig as ctx; or NULL */
 
 static void (*copies_configure)(int s, rig *r); /* or NULL: what else is said of a server */
 
@@ -55,7 +56,7 @@ typedef struct errand {
     line *l;
     replica_config config;
     fkv_peer_follow follow;
-    fkv_peer_takeover takeover;
+    fkv_peer_follow_ok follow_ok;
     fkv_peer_ack ack;
     fkv_status status;
     backup_result result;
@@ -74,11 +75,11 @@ static inline void do_configure(worker *w, void *ctx) { replicate_configure(here
 static inline void do_follow(worker *w, void *ctx) { ((errand *)ctx)->follow = backup_follow(here(w)->copy); }
 static inline void do_begin(worker *w, void *ctx) {
     errand *e = ctx;
-    e->status = feed_begin(w, &e->follow, &e->l->feed, &e->takeover);
+    e->status = sender_begin(w, &e->follow, &e->l->sender, &e->follow_ok);
 }
 static inline void do_led(worker *w, void *ctx) {
     errand *e = ctx;
-    e->result = backup_led(here(w)->copy, &e->takeover);
+    e->result = backup_on_epoch(here(w)->copy, &e->follow_ok);
 }
 static inline int post_parcel(void *ctx, const void *message, uint32_t bytes) {
     line *l = ctx;
@@ -92,7 +93,7 @@ static inline void do_send(worker *w, void *ctx) {
     static uint8_t buffer[PEER_MESSAGE_MIN];
     errand *e = ctx;
     (void)w;
-    int sent = feed_send(e->l->feed, &(peer_out){ post_parcel, e->l, buffer, sizeof buffer, copies_over });
+    int sent = sender_send(e->l->sender, &(peer_out){ post_parcel, e->l, buffer, sizeof buffer, copies_over });
     CHECK(sent == 0 || sent == -EAGAIN);
 }
 static inline void do_take(worker *w, void *ctx) {
@@ -103,15 +104,15 @@ static inline void do_take(worker *w, void *ctx) {
     e->l->asked_ns = m.records.asked_ns;
     e->result = backup_takes(here(w)->copy, &m, &e->l->at);
 }
-static inline void do_beat(worker *w, void *ctx) {
+static inline void do_heartbeat(worker *w, void *ctx) {
     errand *e = ctx;
-    e->ack.prepared = feed_beat(e->l->feed).committed;
+    e->ack.prepared = sender_heartbeat(e->l->sender).committed;
     e->ack.epoch = here(w)->replica.epoch;
     e->l->asked_ns = w->now_ns;
 }
 static inline void do_hear(worker *w, void *ctx) {
     errand *e = ctx;
-    backup_hears(here(w)->copy, e->ack.epoch, e->ack.prepared);
+    backup_on_commit_index(here(w)->copy, e->ack.epoch, e->ack.prepared);
 }
 static inline void do_ack(worker *w, void *ctx) {
     errand *e = ctx;
@@ -120,11 +121,11 @@ static inline void do_ack(worker *w, void *ctx) {
 static inline void do_acked(worker *w, void *ctx) {
     errand *e = ctx;
     (void)w;
-    e->yes = feed_acked(e->l->feed, &e->ack, e->l->asked_ns);
+    e->yes = sender_acked(e->l->sender, &e->ack, e->l->asked_ns);
 }
 static inline void do_end(worker *w, void *ctx) {
     (void)w;
-    feed_end(((errand *)ctx)->l->feed);
+    sender_end(((errand *)ctx)->l->sender);
 }
 
 /* ---- servers ---- */
@@ -137,7 +138,7 @@ static inline void server_up(int s, uint64_t memory) {
     rig_init(&v->r, copies_over, world);
     v->r.encrypted = copies_encrypted;
     v->r.config.max_clients = copies_clients;
-    v->r.config.on_orphan = copies_orphan;
+    v->r.config.on_suspicion = copies_on_suspicion;
     v->r.config.on_copy = copies_event;
     v->r.config.scrub_ms = copies_scrub_ms;
     v->r.config.ctx = &v->r;
@@ -231,10 +232,10 @@ static inline void backup_answers(int owner, int backup) {
     visit_server(owner, do_acked, &e);
     CHECK(e.yes);
 }
-static inline void owner_beats(int owner, int backup) {
+static inline void owner_heartbeats(int owner, int backup) {
     errand e = errand_on(owner, backup);
     if (!e.l->up) return;
-    visit_server(owner, do_beat, &e);
+    visit_server(owner, do_heartbeat, &e);
     visit_server(backup, do_hear, &e);
 }
 /* Everything that is on its way arrives and is answered. */
@@ -242,7 +243,7 @@ static inline void line_flows(int owner, int backup) {
     owner_sends(owner, backup);
     while (backup_receives(owner, backup)) {}
     backup_answers(owner, backup);
-    owner_beats(owner, backup);
+    owner_heartbeats(owner, backup);
     backup_answers(owner, backup);
 }
 static inline void server_dies(int s) {

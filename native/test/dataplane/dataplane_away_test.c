@@ -1,8 +1,8 @@
 /* dataplane_away_test.c: copies that were in sync, are late, and come back with what they have, or are not known any more. */
 #include <string.h>
 #include "../../replication/backlog.h"
-#include "../../replication/downlink.h"
-#include "../../replication/feed.h"
+#include "../../replication/backup_link.h"
+#include "../../replication/sender.h"
 #include "../../serve/lease.h"
 #include "../../storage/shard.h"
 #include "join_rig.h"
@@ -209,7 +209,7 @@ TEST(a_copy_that_is_away_when_its_shard_comes_to_another_owner_lacks_what_that_c
 
 /* ---- two shards over one link ---- */
 
-/* Of what the owner feeds SECOND. Each connection has a nonce of its own. */
+/* Of what the owner senders SECOND. Each connection has a nonce of its own. */
 static struct {
     bool fed, lacks; /* lacks: what is gone */
     uint8_t nonce[FKV_NONCE_BYTES];
@@ -217,9 +217,9 @@ static struct {
 static void do_look_at_link(worker *w, void *ctx) {
     const shard *s = w->by_number[number];
     (void)ctx;
-    link_of.fed = !list_empty(&s->feeds);
+    link_of.fed = !list_empty(&s->senders);
     if (!link_of.fed) return;
-    const feed *f = LIST_OF(s->feeds.next, feed, of_shard);
+    const sender *f = LIST_OF(s->senders.next, sender, of_shard);
     link_of.lacks = s->backlog && f->sent + 1 < backlog_first(s->backlog);
     for (const fkv_list *l = w->clients.next; l != &w->clients; l = l->next) {
         const client *x = LIST_OF(l, client, of_worker);

@@ -97,9 +97,9 @@ typedef struct led {
 } led;
 static void lead(shard *s, void *ctx) {
     led *l = ctx;
-    l->result = backup_led(s->copy, &(fkv_peer_takeover){ .epoch = l->epoch, .last = l->last });
+    l->result = backup_on_epoch(s->copy, &(fkv_peer_follow_ok){ .epoch = l->epoch, .last = l->last });
 }
-static backup_result takeover(uint32_t epoch, uint64_t last) {
+static backup_result follow_ok(uint32_t epoch, uint64_t last) {
     led l = { .epoch = epoch, .last = last };
     on_worker(lead, &l);
     return l.result;
@@ -117,7 +117,7 @@ typedef struct state {
 } state;
 static void look(shard *s, void *ctx) {
     state *x = ctx;
-    backup_hears(s->copy, s->copy->place.epoch, x->committed);
+    backup_on_commit_index(s->copy, s->copy->place.epoch, x->committed);
     x->now_ns = fkv_now_ns();
     x->acknowledges = backup_acknowledges(s->copy, x->now_ns, &x->ack);
     x->follow = backup_follow(s->copy);
@@ -222,9 +222,9 @@ TEST(what_is_not_the_next_record_of_its_owner_is_not_taken) {
     CHECK_EQ(put(2, 1, 0, "alpha", "one"), BACKUP_ANEW); /* of an owner that it does not follow yet */
     CHECK_EQ(put(1, 1, 0, "alpha", "one"), BACKUP_TOOK);
     CHECK_EQ(put(1, 1, 0, "alpha", "one"), BACKUP_ANEW);
-    CHECK_EQ(takeover(3, 1), BACKUP_TOOK);
+    CHECK_EQ(follow_ok(3, 1), BACKUP_TOOK);
     CHECK_EQ(put(1, 2, 1, "alpha", "two"), BACKUP_ANEW); /* of an owner of the past */
-    CHECK_EQ(takeover(2, 1), BACKUP_ANEW);
+    CHECK_EQ(follow_ok(2, 1), BACKUP_ANEW);
     state x = seen(0);
     CHECK(x.place.prepared == 1 && x.place.committed == 0 && x.place.epoch == 3);
     down();
@@ -248,13 +248,13 @@ TEST(a_new_owner_takes_away_what_it_has_not) {
     CHECK_EQ(put(1, 2, 1, "alpha", "two"), BACKUP_TOOK);
     CHECK_EQ(put(1, 3, 1, key_at(1), "three"), BACKUP_TOOK);
     CHECK_EQ(put(1, 4, 1, key_at(2), NULL), BACKUP_TOOK); /* of what is not there */
-    CHECK_EQ(takeover(2, 2), BACKUP_TOOK);
+    CHECK_EQ(follow_ok(2, 2), BACKUP_TOOK);
     state x = seen(1);
     CHECK(x.place.prepared == 2 && x.place.committed == 1);
     CHECK_EQ(put(2, 3, 1, key_at(1), "other"), BACKUP_TOOK);
     seen(3);
     CHECK(has("alpha", "two") && has(key_at(1), "other"));
-    CHECK_EQ(takeover(2, 3), BACKUP_TOOK); /* the same owner, over another connection */
+    CHECK_EQ(follow_ok(2, 3), BACKUP_TOOK); /* the same owner, over another connection */
     CHECK_EQ(seen(3).place.prepared, 3);
     down();
 }
@@ -263,10 +263,10 @@ TEST(a_copy_that_has_shown_what_its_new_owner_has_not_is_none) {
     up(MEMORY);
     CHECK_EQ(put(1, 1, 0, "alpha", "one"), BACKUP_TOOK);
     seen(1);
-    CHECK_EQ(takeover(2, 0), BACKUP_FAILED);
+    CHECK_EQ(follow_ok(2, 0), BACKUP_FAILED);
     CHECK(!seen(1).acknowledges);
     CHECK_EQ(put(2, 1, 0, "alpha", "one"), BACKUP_FAILED);
-    CHECK_EQ(takeover(2, 1), BACKUP_FAILED);
+    CHECK_EQ(follow_ok(2, 1), BACKUP_FAILED);
     down();
 }
 
@@ -383,7 +383,7 @@ TEST(a_copy_that_is_full_says_so_once_and_acknowledges_nothing_more) {
     CHECK(x.failed == FKV_TABLE_FULL && x.place.prepared == lsn - 1 && !x.acknowledges);
     CHECK_EQ(is_full(), 1);
     CHECK_EQ(put(1, lsn, lsn - 1, "alpha", NULL), BACKUP_FAILED);
-    CHECK_EQ(takeover(2, lsn), BACKUP_FAILED);
+    CHECK_EQ(follow_ok(2, lsn), BACKUP_FAILED);
     CHECK_EQ(is_full(), 1);
     down();
 }
@@ -419,7 +419,7 @@ TEST(a_copy_counts_the_leases_that_it_grants) {
     CHECK(x.place.granted_until_ns > x.now_ns + LEASE_MS * UINT64_C(1000000));
     CHECK_EQ(x.follow.lease_ms, LEASE_MS);
     CHECK_EQ(put(1, 1, 0, "alpha", "one"), BACKUP_TOOK);
-    CHECK_EQ(takeover(2, 1), BACKUP_TOOK); /* what it granted the owner before still counts */
+    CHECK_EQ(follow_ok(2, 1), BACKUP_TOOK); /* what it granted the owner before still counts */
     state y = seen(0);
     CHECK(y.acknowledges && y.place.granted_until_ns > x.place.granted_until_ns);
     down();

@@ -1,6 +1,6 @@
 /* dataplane_bulk_join_test.c: large values and copies that join: what takes effect before a copy has it is pulled from the
  * owner's table, unless its key was changed since; what has no number is pulled once the copy is waited for. */
-#include "../../replication/feed.h"
+#include "../../replication/sender.h"
 #include "../../dataplane/op.h"
 #include "join_rig.h"
 #include "large_values.h"
@@ -100,7 +100,7 @@ static struct {
 static void do_look(worker *w, void *ctx) {
     const shard *s = w->by_number[number];
     (void)ctx;
-    seen.sent = list_empty(&s->feeds) ? 0 : LIST_OF(s->feeds.next, feed, of_shard)->sent;
+    seen.sent = list_empty(&s->senders) ? 0 : LIST_OF(s->senders.next, sender, of_shard)->sent;
     seen.last = s->replica.last;
     seen.pulled = seen.announced = 0;
     for (const fkv_list *l = s->bulks.next; l != &s->bulks; l = l->next, seen.pulled++)

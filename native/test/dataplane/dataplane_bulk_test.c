@@ -202,7 +202,7 @@ TEST(bytes_that_changed_on_their_way_are_pulled_again) {
 static void do_refuse(worker *w, void *ctx) {
     const op *o = LIST_OF(here(w)->bulks.next, op, link);
     (void)ctx;
-    bulk_pulled(LIST_OF(here(w)->feeds.next, feed, of_shard), o->prepared.version, FKV_TABLE_FULL);
+    bulk_pulled(LIST_OF(here(w)->senders.next, sender, of_shard), o->prepared.version, FKV_TABLE_FULL);
 }
 TEST(a_change_waits_for_the_extent_of_a_value_that_was_forgotten) {
     up_with(ROOM, SOME);

@@ -367,7 +367,7 @@ static void step(uint32_t i) {
         else if (roll(3) == 0)
             line_breaks(owner, s, roll(2));
         else
-            owner_beats(owner, s);
+            owner_heartbeats(owner, s);
     }
 }
 /* Each change is made once in the end, so each key has the value of its latest. */

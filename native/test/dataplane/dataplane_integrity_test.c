@@ -81,10 +81,10 @@ TEST(a_bit_that_flips_in_a_copys_memory_is_found) {
 static void do_compare(worker *w, void *ctx) {
     const uint64_t *ahead = ctx;
     backup *b = here(w)->copy;
-    fkv_peer_beat x = { .shard = number,
-                        .epoch = b->place.epoch + (uint32_t)ahead[0],
-                        .committed = b->applied + ahead[1],
-                        .digest = ahead[2] };
+    fkv_peer_heartbeat x = { .shard = number,
+                             .epoch = b->place.epoch + (uint32_t)ahead[0],
+                             .committed = b->applied + ahead[1],
+                             .digest = ahead[2] };
     integrity_compare(b, &x);
 }
 TEST(a_digest_of_another_place_of_the_log_says_nothing) {

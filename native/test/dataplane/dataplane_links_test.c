@@ -67,13 +67,13 @@ static void on_two_devices(int s, rig *r) {
     for (uint32_t i = 0; i < 2; i++) r->listen[i].worker = 0;
 }
 static void do_follow_both(worker *w, void *ctx) {
-    uplink_address at[2];
+    link_address at[2];
     (void)ctx;
     for (uint32_t i = 0; i < 2; i++) {
-        at[i] = (uplink_address){ .provider = copies_over, .device = i };
+        at[i] = (link_address){ .provider = copies_over, .device = i };
         snprintf(at[i].text, sizeof at[i].text, "%s", dataplane_address(servers[OWNER].r.d, i));
     }
-    CHECK(uplink_follow(here(w)->copy, at, 2));
+    CHECK(owner_link_follow(here(w)->copy, at, 2));
 }
 static uint32_t linked_over; /* the owner's place; 0: there is no link */
 static void do_look_over(worker *w, void *ctx) {
@@ -90,7 +90,7 @@ static void until_linked_over(uint32_t place) {
         visit_server(OWNER, do_look_over, &(errand){ 0 });
 }
 
-/* An uplink that knew one address of the owner is not found again by who knows two. */
+/* An owner_link that knew one address of the owner is not found again by who knows two. */
 TEST(a_link_goes_on_over_the_other_device_when_the_first_is_cut_and_comes_back_to_it) {
     copies_configure = on_two_devices;
     up();
@@ -262,7 +262,7 @@ TEST(only_servers_have_links_and_over_a_link_only_its_messages_count) {
     memcpy(acks, list, sizeof list[0]);
     memcpy(acks + sizeof list[0], &ack, sizeof ack);
     expect_gone(acks, sizeof acks, FKV_TICKET_REPLICA); /* of a time that was never sent */
-    fkv_peer_takeover owners = { .op = FKV_PEER_TAKEOVER, .shard = number, .epoch = 1 };
+    fkv_peer_follow_ok owners = { .op = FKV_PEER_FOLLOW_OK, .shard = number, .epoch = 1 };
     expect_gone(&owners, sizeof owners, FKV_TICKET_REPLICA);
     CHECK_EQ(raw_put(&c, "alpha", "one", 3), FKV_OK);
     down();

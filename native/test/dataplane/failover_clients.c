@@ -2,7 +2,7 @@
  * says that they have heard of. */
 #include <stdio.h>
 #include "../fields_text.h"
-#include "../../replication/feed.h"
+#include "../../replication/sender.h"
 #include "failover_life.h"
 
 /* By whichever clock: of the simulation, or of the machine when disks are looked at. */

@@ -1,6 +1,6 @@
 /* failover_metadata.c: the metadata of failover.c, a list of configs that a proposal adds to if it names the last one; and
  * who asks it for what. */
-#include "../../replication/uplink.h"
+#include "../../replication/owner_link.h"
 #include "failover_life.h"
 
 void life_propose(proposal_kind kind, uint32_t by, uint32_t server) {
@@ -75,7 +75,7 @@ void life_decide(void) {
 void life_suspect(uint32_t s) {
     const config *c = &life.at[life.node[s].config];
     if (!runs(s) || life.node[s].left || c->owner == s || !has_copy(c, s)) return;
-    uplink_leave(copy_at(s));
+    owner_link_leave(copy_at(s));
     life.node[s].suspects = true;
     life_propose(PROMOTE, s, s);
 }

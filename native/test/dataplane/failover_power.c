@@ -38,7 +38,7 @@ static void has_what_was_seen(const logged *l) {
     }
 }
 
-/* A large value that was replaced before a copy joined goes there as its removal (feed.c). What replaced it follows. */
+/* A large value that was replaced before a copy joined goes there as its removal (sender.c). What replaced it follows. */
 static bool is_replaced(const logged *l, uint64_t lsn) {
     if (l->at[lsn].head.kind != FKV_RECORD_DELETE) return false;
     for (uint64_t later = lsn + 1; later <= l->last; later++)

@@ -5,7 +5,7 @@
 #include "../../replication/durable.h"
 #include "../../serve/loop.h"
 #include "../../replication/replicate.h"
-#include "../../replication/uplink.h"
+#include "../../replication/owner_link.h"
 #include "failover_life.h"
 #include "../../replication/replication.h"
 
@@ -108,9 +108,9 @@ static replica_config told(uint32_t s, uint32_t number) {
 }
 
 static void follow(uint32_t s, uint32_t owner) {
-    uplink_address a = { .provider = FAB_SIM };
+    link_address a = { .provider = FAB_SIM };
     snprintf(a.text, sizeof a.text, "sim:server-%u", owner);
-    CHECK(uplink_follow(copy_at(s), &a, 1));
+    CHECK(owner_link_follow(copy_at(s), &a, 1));
 }
 
 void life_first_copies(void) {
@@ -185,7 +185,7 @@ void life_apply(uint32_t s) {
         life_leaves(s);
     } else if (!n->steps_down) {
         n->suspects = false;
-        if (!copy_at(s)->uplink || c->owner != before->owner) follow(s, c->owner);
+        if (!copy_at(s)->owner_link || c->owner != before->owner) follow(s, c->owner);
     }
 }
 

@@ -2,7 +2,7 @@
  * of the owner. */
 #ifndef FARKV_TEST_LINKS_RIG_H
 #define FARKV_TEST_LINKS_RIG_H
-#include "../../replication/uplink.h"
+#include "../../replication/owner_link.h"
 #include "copies_rig.h"
 
 static raw c;
@@ -10,15 +10,15 @@ enum { OWNER = 0, NEXT = 1, CLIENT = 7, BOTH = 3 };
 
 /* ---- on the worker's thread ---- */
 
-static inline void do_uplink(worker *w, void *ctx) {
+static inline void do_owner_link(worker *w, void *ctx) {
     const errand *e = ctx;
-    static uplink_address at[SERVERS]; /* where it was, once it is gone */
-    uplink_address *a = &at[e->owner];
+    static link_address at[SERVERS]; /* where it was, once it is gone */
+    link_address *a = &at[e->owner];
     if (servers[e->owner].runs) {
         a->provider = copies_over;
         snprintf(a->text, sizeof a->text, "%s", dataplane_address(servers[e->owner].r.d, 0));
     }
-    CHECK(uplink_follow(here(w)->copy, a, 1));
+    CHECK(owner_link_follow(here(w)->copy, a, 1));
 }
 static inline void do_cut(worker *w, void *ctx) {
     (void)ctx;
@@ -32,7 +32,7 @@ static struct { uint64_t fed, waits, right_ns, prepared, committed, granted_ns; 
 static inline void do_look(worker *w, void *ctx) {
     const shard *s = here(w);
     (void)ctx;
-    seen.fed = !list_empty(&s->feeds);
+    seen.fed = !list_empty(&s->senders);
     seen.waits = !list_empty(&s->copy->held);
     seen.right_ns = shard_right(w, s);
     seen.prepared = s->copy->place.prepared;
@@ -47,7 +47,7 @@ static inline void look(int s) { visit_server(s, do_look, &(errand){ 0 }); }
         for (look(server); !(e); look(server)) CHECK(fkv_now_ns() < until_); \
     } while (0)
 
-static inline void follow(int owner, int backup) { visit_server(backup, do_uplink, &(errand){ .owner = owner }); }
+static inline void follow(int owner, int backup) { visit_server(backup, do_owner_link, &(errand){ .owner = owner }); }
 
 static inline void up(void) {
     server_up(OWNER, COPY_MEMORY);

@@ -28,7 +28,7 @@ void recovery_send(uint32_t i, uint32_t records, bool committed) {
             rec_hear(i);
         }
         if (committed) t->committed = t->acked;
-        backup_hears(shard_at(i)->copy, t->epoch, t->committed);
+        backup_on_commit_index(shard_at(i)->copy, t->epoch, t->committed);
     }
     while (t->acked < line_of(t)->last) {
         rec_turn();

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../../replication/durable.h"
-#include "../../replication/feed.h"
+#include "../../replication/sender.h"
 #include "../check.h"
 #include "recovery_state.h"
 
@@ -107,7 +107,7 @@ static void take_large(shard *s, const fkv_record *r, const char *key, const sen
     fkv_status status;
     const truth *t = &rec.shard[s->number];
     for (;; rec_turn()) {
-        backup_hears(s->copy, t->epoch, t->committed); /* as the announcement says */
+        backup_on_commit_index(s->copy, t->epoch, t->committed); /* as the announcement says */
         status = backup_restores(s->copy, r, (const uint8_t *)key, NULL, false, &b);
         if (status != FKV_BUSY || rec.disk.off) break;
     }
@@ -172,12 +172,12 @@ void rec_hear(uint32_t i) {
 void rec_commit(uint32_t i) {
     truth *t = &rec.shard[i];
     if (t->committed < t->acked) t->committed += 1 + any((uint32_t)(t->acked - t->committed));
-    if (any(2)) backup_hears(shard_at(i)->copy, t->epoch, t->committed);
+    if (any(2)) backup_on_commit_index(shard_at(i)->copy, t->epoch, t->committed);
 }
 
 static void take_over(uint32_t i, uint64_t last) {
-    const fkv_peer_takeover x = { .op = FKV_PEER_TAKEOVER, .shard = i, .epoch = rec.shard[i].epoch, .last = last };
-    CHECK_EQ(backup_led(shard_at(i)->copy, &x), BACKUP_TOOK);
+    const fkv_peer_follow_ok x = { .op = FKV_PEER_FOLLOW_OK, .shard = i, .epoch = rec.shard[i].epoch, .last = last };
+    CHECK_EQ(backup_on_epoch(shard_at(i)->copy, &x), BACKUP_TOOK);
 }
 void rec_next_epoch(uint32_t i, uint64_t last) {
     truth *t = &rec.shard[i];

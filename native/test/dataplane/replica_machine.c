@@ -239,9 +239,9 @@ static void backup_receives(const machine *m, const world *x, int o, int s) {
         n = *x;
     }
     v->log[lsn - 1] = l->to.what;
-    replica_took(&v->copy);
+    replica_appended(&v->copy);
     world_buffers(m, v);
-    replica_hears(&v->copy, l->to.epoch, l->to.committed);
+    replica_on_commit_index(&v->copy, l->to.epoch, l->to.committed);
     memset(&l->to, 0, sizeof l->to);
     world_reach(m, &n, s, "prepares record", lsn);
 }
@@ -311,10 +311,10 @@ static replica_config config_for(const machine *m, const world *x, uint32_t conf
 
 static void lead(const machine *m, world *x, int s, const replica_config *c) {
     server *v = &x->server[s];
-    if (m->wrong->suffix_dropped) v->copy.prepared = v->copy.committed;
+    if (m->wrong->inherited_dropped) v->copy.prepared = v->copy.committed;
     for (uint64_t at = v->copy.prepared; at < LOG; at++) v->log[at] = (record){ 0 };
     replica_lead(&v->owner, &v->copy, c);
-    if (m->wrong->suffix_shown_early) v->owner.committed = v->owner.last;
+    if (m->wrong->inherited_shown_early) v->owner.committed = v->owner.last;
     for (int i = 0; m->wrong->serves_unfollowed && i < REPLICA_PEERS; i++) v->owner.peer[i].follows = 1;
     v->role = OWNER;
     v->serving = 0;

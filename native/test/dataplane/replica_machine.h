@@ -20,8 +20,8 @@ typedef struct replica_mistakes {
     bool serves_unfollowed;                  /* before every copy in sync follows the new owner */
     bool grants_without_counting;            /* a backup, and it serves before its leases have ended */
     bool forgets_grants_to_an_earlier_owner; /* when it follows the next one */
-    bool suffix_dropped;                     /* a new owner begins at what it has committed */
-    bool suffix_shown_early;                 /* ... or commits all it has at once */
+    bool inherited_dropped;                  /* a new owner begins at what it has committed */
+    bool inherited_shown_early;              /* ... or commits all it has at once */
     bool late_commands;                      /* the metadata does not compare names */
     bool restart_keeps_its_place;
     bool sequences_stay_behind; /* records do not carry them */

@@ -101,8 +101,8 @@ TEST(an_owner_might_commit_what_it_inherits_before_its_epoch_is_logged) {
     X(serves_unfollowed) \
     X(grants_without_counting) \
     X(forgets_grants_to_an_earlier_owner) \
-    X(suffix_dropped) \
-    X(suffix_shown_early) \
+    X(inherited_dropped) \
+    X(inherited_shown_early) \
     X(late_commands) \
     X(restart_keeps_its_place) \
     X(sequences_stay_behind) \

@@ -123,15 +123,15 @@ TEST(what_is_logged_counts_in_its_own_epoch_only) {
     replica_ack a;
     CHECK(replica_acknowledges(&b, 0, &a) && a.prepared == 5);
     CHECK(replica_follow(&b, 2, 3));
-    replica_took(&b);
+    replica_appended(&b);
     CHECK(!replica_acknowledges(&b, 0, &a));
-    CHECK_EQ(replica_hears(&b, 2, 4), 0);
+    CHECK_EQ(replica_on_commit_index(&b, 2, 4), 0);
     replica_logged(&b.log, 2, 4, 0); /* the beginning */
     CHECK(replica_acknowledges(&b, 0, &a) && a.prepared == 3);
-    CHECK_EQ(replica_hears(&b, 2, 4), 3);
+    CHECK_EQ(replica_on_commit_index(&b, 2, 4), 3);
     replica_logged(&b.log, 2, 4, 1);
     CHECK(replica_acknowledges(&b, 0, &a) && a.prepared == 4);
-    CHECK_EQ(replica_hears(&b, 2, 4), 4);
+    CHECK_EQ(replica_on_commit_index(&b, 2, 4), 4);
     own = b;
     replica_config c = { .epoch = 3, .config = 10, .min_in_sync = 1 };
     replica_lead(&o, &own, &c);
@@ -146,7 +146,7 @@ TEST(what_is_logged_counts_in_its_own_epoch_only) {
     own = replica_copied(3, 5); /* anew: its log has nothing of that */
     own.log.kept = 1;
     CHECK(!replica_acknowledges(&own, 0, &a));
-    CHECK_EQ(replica_hears(&own, 3, 5), 5);
+    CHECK_EQ(replica_on_commit_index(&own, 3, 5), 5);
 }
 
 TEST(what_is_buffered_counts_in_its_own_epoch_only) {
@@ -173,12 +173,12 @@ TEST(what_is_buffered_counts_at_a_backup_once_its_epoch_is_on_the_disk) {
     replica_ack a;
     replica_backup b = (replica_backup){ .epoch = 1, .prepared = 3, .log = { .kept = 1, .buffered = 3 } };
     CHECK(!replica_acknowledges(&b, 0, &a));
-    CHECK_EQ(replica_hears(&b, 1, 3), 0);
+    CHECK_EQ(replica_on_commit_index(&b, 1, 3), 0);
     replica_logged(&b.log, 1, 1, 0);
     CHECK(replica_acknowledges(&b, 0, &a) && a.prepared == 0);
     b.log.buffered = 2;
     CHECK(replica_acknowledges(&b, 0, &a) && a.prepared == 2);
-    CHECK_EQ(replica_hears(&b, 1, 3), 2);
+    CHECK_EQ(replica_on_commit_index(&b, 1, 3), 2);
     CHECK(replica_follow(&b, 2, 2)); /* its owner lacks what is prepared behind that */
     CHECK(!replica_acknowledges(&b, 0, &a));
 }

@@ -12,7 +12,7 @@
 #include "../../dataplane/op.h"
 #include "../../serve/loop.h"
 #include "../../replication/replicate.h"
-#include "../../replication/uplink.h"
+#include "../../replication/owner_link.h"
 #include "../dataplane/raw_client.h"
 #include "fuzz.h"
 
@@ -230,13 +230,13 @@ static void to_copy(fuzz_in *in, void *bytes, uint32_t count) {
     fuzz_change(in, bytes, count);
     send_to(imposter.conn, imposter.cq, bytes, count);
 }
-static void say_takeover(fuzz_in *in) {
+static void say_follow_ok(fuzz_in *in) {
     const backup *b = shard_of(&copy, COPIED)->copy;
-    fkv_peer_takeover t = { .op = FKV_PEER_TAKEOVER,
-                            .shard = fuzz_u8(in) % 8 == 7 ? (uint32_t)fuzz_number(in) : COPIED,
-                            .epoch = (uint32_t)close_to(in, b->place.epoch),
-                            .config = fuzz_u8(in),
-                            .last = close_to(in, b->place.prepared) };
+    fkv_peer_follow_ok t = { .op = FKV_PEER_FOLLOW_OK,
+                             .shard = fuzz_u8(in) % 8 == 7 ? (uint32_t)fuzz_number(in) : COPIED,
+                             .epoch = (uint32_t)close_to(in, b->place.epoch),
+                             .config = fuzz_u8(in),
+                             .last = close_to(in, b->place.prepared) };
     to_copy(in, &t, sizeof t);
 }
 static void say_records(fuzz_in *in) {
@@ -272,9 +272,9 @@ static void say_records(fuzz_in *in) {
     to_copy(in, bytes, used);
 }
 /* A large value, of which all may be as it should. */
-static void say_announce(fuzz_in *in) {
+static void say_value_offer(fuzz_in *in) {
     const backup *b = shard_of(&copy, COPIED)->copy;
-    uint8_t bytes[sizeof(fkv_peer_announce) + sizeof(fkv_record) + 16], form = fuzz_u8(in);
+    uint8_t bytes[sizeof(fkv_peer_value_offer) + sizeof(fkv_record) + 16], form = fuzz_u8(in);
     char key[16];
     for (uint32_t i = form % 8; i == form % 8 || placed_at(key) != COPIED; i += 8) snprintf(key, sizeof key, "%u", i);
     fkv_record r = { .kind = FKV_RECORD_BULK,
@@ -284,15 +284,15 @@ static void say_announce(fuzz_in *in) {
                      .client = 1,
                      .sequence = 1 + fuzz_u16(in) };
     fkv_extent e = { .version = r.version, .tag = 9, .value_bytes = r.value_bytes, .key_bytes = r.key_bytes };
-    fkv_peer_announce a = { .op = FKV_PEER_ANNOUNCE,
-                            .shard = COPIED,
-                            .epoch = (uint32_t)close_to(in, b->place.epoch),
-                            .tag = 9,
-                            .committed = close_to(in, b->place.prepared),
-                            .rkey = fab_mr_rkey(imposter.mr),
-                            .region_addr = fab_mr_addr(imposter.mr),
-                            .region_bytes = MEMORY,
-                            .addr = fab_mr_addr(imposter.mr) + (form & 16 ? fuzz_u16(in) : 0) };
+    fkv_peer_value_offer a = { .op = FKV_PEER_VALUE_OFFER,
+                               .shard = COPIED,
+                               .epoch = (uint32_t)close_to(in, b->place.epoch),
+                               .tag = 9,
+                               .committed = close_to(in, b->place.prepared),
+                               .rkey = fab_mr_rkey(imposter.mr),
+                               .region_addr = fab_mr_addr(imposter.mr),
+                               .region_bytes = MEMORY,
+                               .addr = fab_mr_addr(imposter.mr) + (form & 16 ? fuzz_u16(in) : 0) };
     a.crc = fkv_crc32c(fkv_crc32c(0, (uint8_t *)&e + 8, FKV_EXTENT_HEADER - 8), key, r.key_bytes);
     a.crc = fkv_crc32c(a.crc, imposter.memory.base, r.value_bytes);
     memcpy(bytes, &a, sizeof a);
@@ -311,14 +311,14 @@ static void say_announce(fuzz_in *in) {
     to_copy(in, bytes, (uint32_t)sizeof head + n);
 }
 static void say_forget(fuzz_in *in) {
-    fkv_peer_bulk m = { .op = FKV_PEER_FORGET, .shard = COPIED, .epoch = 1, .version = close_to(in, version) };
+    fkv_peer_bulk m = { .op = FKV_PEER_VALUE_CANCEL, .shard = COPIED, .epoch = 1, .version = close_to(in, version) };
     to_copy(in, &m, sizeof m);
 }
 /* Of the first value that the owner announced. */
 static void say_pulled(fuzz_in *in) {
     const shard *s = shard_of(&owner, COPIED);
     const op *o = list_empty(&s->bulks) ? NULL : LIST_OF(s->bulks.next, op, link);
-    fkv_peer_bulk m = { .op = FKV_PEER_PULLED,
+    fkv_peer_bulk m = { .op = FKV_PEER_VALUE_READ,
                         .status = fuzz_u8(in) % 8 ? FKV_OK : FKV_TABLE_FULL,
                         .shard = COPIED,
                         .epoch = (uint32_t)close_to(in, 1),
@@ -326,16 +326,16 @@ static void say_pulled(fuzz_in *in) {
     to_owner(in, &m, sizeof m);
 }
 
-static void say_beat(fuzz_in *in) {
+static void say_heartbeat(fuzz_in *in) {
     struct {
         fkv_peer_list head;
-        fkv_peer_beat item[2];
-    } m = { .head = { .op = FKV_PEER_BEAT, .count = 1 + fuzz_u8(in) % 2, .asked_ns = fuzz_number(in) } };
+        fkv_peer_heartbeat item[2];
+    } m = { .head = { .op = FKV_PEER_HEARTBEAT, .count = 1 + fuzz_u8(in) % 2, .asked_ns = fuzz_number(in) } };
     for (uint32_t i = 0; i < m.head.count; i++)
-        m.item[i] = (fkv_peer_beat){ .shard = fuzz_u8(in) % 3,
-                                     .epoch = (uint32_t)close_to(in, shard_of(&copy, COPIED)->copy->place.epoch),
-                                     .committed = close_to(in, shard_of(&copy, COPIED)->copy->place.prepared),
-                                     .digest = fuzz_u8(in) % 32 ? 0 : fuzz_number(in) };
+        m.item[i] = (fkv_peer_heartbeat){ .shard = fuzz_u8(in) % 3,
+                                          .epoch = (uint32_t)close_to(in, shard_of(&copy, COPIED)->copy->place.epoch),
+                                          .committed = close_to(in, shard_of(&copy, COPIED)->copy->place.prepared),
+                                          .digest = fuzz_u8(in) % 32 ? 0 : fuzz_number(in) };
     to_copy(in, &m, (uint32_t)(sizeof m.head + m.head.count * sizeof m.item[0]));
 }
 static void say_stale(fuzz_in *in) {
@@ -377,13 +377,13 @@ static void step(fuzz_in *in) {
         else if (what & 32)
             say_forget(in);
         else
-            say_announce(in);
+            say_value_offer(in);
         break;
     case 9:
-    case 10: say_takeover(in); break;
+    case 10: say_follow_ok(in); break;
     case 11:
     case 12: say_records(in); break;
-    case 13: say_beat(in); break;
+    case 13: say_heartbeat(in); break;
     default:
         for (int i = what >> 4; i >= 0; i--) turn(1u << (what >> 4));
         turn(20000000);
@@ -437,8 +437,8 @@ static void up(void) {
     CHECK_EQ(fkv_region_alloc("imposter", MEMORY, 0, &imposter.memory), 0);
     CHECK_EQ(fab_reg(imposter.domain, &imposter.memory, 0, &imposter.mr), 0);
     CHECK_EQ(fab_listen(imposter.cq, "sim:imposter", &imposter.listener), 0);
-    uplink_address a = { .provider = FAB_SIM, .text = "sim:imposter" };
-    CHECK(uplink_follow(shard_of(&copy, COPIED)->copy, &a, 1));
+    link_address a = { .provider = FAB_SIM, .text = "sim:imposter" };
+    CHECK(owner_link_follow(shard_of(&copy, COPIED)->copy, &a, 1));
     raw_open(&hostile, &owner);
     raw_open(&guest, &owner);
     come(&guest, 5, FKV_TICKET_READ | FKV_TICKET_WRITE);

@@ -18,7 +18,7 @@ static fkv_peer_follow follow = { .op = FKV_PEER_FOLLOW,
                                   .prepared = 7,
                                   .committed = 7,
                                   .room = UINT64_MAX };
-static fkv_peer_takeover takeover = { .op = FKV_PEER_TAKEOVER, .shard = 3, .epoch = 2, .config = 5, .last = 8 };
+static fkv_peer_follow_ok follow_ok = { .op = FKV_PEER_FOLLOW_OK, .shard = 3, .epoch = 2, .config = 5, .last = 8 };
 static fkv_peer_notice stale = { .op = FKV_PEER_STALE, .shard = 3 };
 static fkv_peer_notice unfollow = { .op = FKV_PEER_UNFOLLOW, .shard = 3, .epoch = 2 };
 
@@ -35,7 +35,7 @@ static void put_list(uint8_t op, uint16_t count) {
     put(&l, sizeof l);
     for (uint32_t i = 0; i < count; i++) {
         fkv_peer_ack a = { .shard = i, .epoch = 1 + i, .prepared = 10 + i, .limit = 20 + i };
-        fkv_peer_beat b = { .shard = i, .epoch = 1 + i, .committed = 10 + i, .digest = 30 + i };
+        fkv_peer_heartbeat b = { .shard = i, .epoch = 1 + i, .committed = 10 + i, .digest = 30 + i };
         if (op == FKV_PEER_ACKS)
             add(&a, sizeof a);
         else
@@ -52,18 +52,20 @@ static void put_records(uint32_t epoch) {
 }
 
 /* A value of 20,000 bytes, 100 bytes into a region of 30,000. */
-static fkv_peer_announce announce = { .op = FKV_PEER_ANNOUNCE,
-                                      .shard = 3,
-                                      .epoch = 2,
-                                      .tag = 5,
-                                      .committed = 6,
-                                      .rkey = 7,
-                                      .region_addr = 4096,
-                                      .region_bytes = 30000,
-                                      .addr = 4196,
-                                      .crc = 8 };
-static fkv_peer_bulk pulled = { .op = FKV_PEER_PULLED, .status = FKV_TABLE_FULL, .shard = 3, .epoch = 2, .version = 9 };
-static fkv_peer_bulk forget = { .op = FKV_PEER_FORGET, .shard = 3, .epoch = 2, .version = 9 };
+static fkv_peer_value_offer announce = { .op = FKV_PEER_VALUE_OFFER,
+                                         .shard = 3,
+                                         .epoch = 2,
+                                         .tag = 5,
+                                         .committed = 6,
+                                         .rkey = 7,
+                                         .region_addr = 4096,
+                                         .region_bytes = 30000,
+                                         .addr = 4196,
+                                         .crc = 8 };
+static fkv_peer_bulk pulled = {
+    .op = FKV_PEER_VALUE_READ, .status = FKV_TABLE_FULL, .shard = 3, .epoch = 2, .version = 9
+};
+static fkv_peer_bulk forget = { .op = FKV_PEER_VALUE_CANCEL, .shard = 3, .epoch = 2, .version = 9 };
 static void put_announce(uint32_t value_bytes, uint8_t kind) {
     fkv_record r = {
         .kind = kind, .key_bytes = 3, .value_bytes = value_bytes, .version = 1, .client = 1, .sequence = 1
@@ -82,8 +84,8 @@ static fkv_status parse(uint32_t n) {
         CHECK(m.body >= exact && m.body + m.bytes == exact + n);
         for (uint32_t i = 0; m.op == FKV_PEER_ACKS && i < m.list.count; i++)
             CHECK(wire_peer_ack(&m, i).epoch < 1 << 20);
-        for (uint32_t i = 0; m.op == FKV_PEER_BEAT && i < m.list.count; i++)
-            CHECK(wire_peer_beat(&m, i).epoch < 1 << 20);
+        for (uint32_t i = 0; m.op == FKV_PEER_HEARTBEAT && i < m.list.count; i++)
+            CHECK(wire_peer_heartbeat(&m, i).epoch < 1 << 20);
     }
     free(exact);
     return s;
@@ -92,11 +94,11 @@ static fkv_status parse(uint32_t n) {
 static bool put_any(int i) {
     switch (i) {
     case 0: put(&follow, sizeof follow); return true;
-    case 1: put(&takeover, sizeof takeover); return true;
+    case 1: put(&follow_ok, sizeof follow_ok); return true;
     case 2: put(&stale, sizeof stale); return true;
     case 3: put(&unfollow, sizeof unfollow); return true;
     case 4: put_list(FKV_PEER_ACKS, 3); return true;
-    case 5: put_list(FKV_PEER_BEAT, 2); return true;
+    case 5: put_list(FKV_PEER_HEARTBEAT, 2); return true;
     case 6: put_records(1); return true;
     case 7: put_announce(20000, FKV_RECORD_BULK); return true;
     case 8: put(&pulled, sizeof pulled); return true;
@@ -112,7 +114,7 @@ TEST(messages_come_as_they_were_put) {
     CHECK(m.op == FKV_PEER_FOLLOW && memcmp(&m.follow, &follow, sizeof follow) == 0);
     put_any(1);
     CHECK_EQ(wire_parse_peer(message, bytes, &m), FKV_OK);
-    CHECK(m.op == FKV_PEER_TAKEOVER && memcmp(&m.takeover, &takeover, sizeof takeover) == 0);
+    CHECK(m.op == FKV_PEER_FOLLOW_OK && memcmp(&m.follow_ok, &follow_ok, sizeof follow_ok) == 0);
     put_any(2);
     CHECK_EQ(wire_parse_peer(message, bytes, &m), FKV_OK);
     CHECK(m.op == FKV_PEER_STALE && m.notice.shard == 3);
@@ -126,17 +128,17 @@ TEST(messages_come_as_they_were_put) {
     CHECK(a.shard == 2 && a.epoch == 3 && a.prepared == 12 && a.limit == 22);
     put_any(5);
     CHECK_EQ(wire_parse_peer(message, bytes, &m), FKV_OK);
-    fkv_peer_beat b = wire_peer_beat(&m, 1);
-    CHECK(m.op == FKV_PEER_BEAT && b.shard == 1 && b.epoch == 2 && b.committed == 11 && b.digest == 31);
+    fkv_peer_heartbeat b = wire_peer_heartbeat(&m, 1);
+    CHECK(m.op == FKV_PEER_HEARTBEAT && b.shard == 1 && b.epoch == 2 && b.committed == 11 && b.digest == 31);
     put_any(6);
     CHECK_EQ(wire_parse_peer(message, bytes, &m), FKV_OK);
     CHECK(m.op == FKV_PEER_RECORDS && m.records.first == 4 && m.bytes == bytes - sizeof m.records);
     put_any(7);
     CHECK_EQ(wire_parse_peer(message, bytes, &m), FKV_OK);
-    CHECK(m.op == FKV_PEER_ANNOUNCE && memcmp(&m.announce, &announce, sizeof announce) == 0);
+    CHECK(m.op == FKV_PEER_VALUE_OFFER && memcmp(&m.announce, &announce, sizeof announce) == 0);
     put_any(8);
     CHECK_EQ(wire_parse_peer(message, bytes, &m), FKV_OK);
-    CHECK(m.op == FKV_PEER_PULLED && memcmp(&m.bulk, &pulled, sizeof pulled) == 0);
+    CHECK(m.op == FKV_PEER_VALUE_READ && memcmp(&m.bulk, &pulled, sizeof pulled) == 0);
 }
 
 TEST(every_truncation_and_every_byte_too_many_is_refused) {
@@ -165,15 +167,15 @@ TEST(a_message_that_breaks_one_rule_is_refused) {
     REFUSED(follow, m.committed = m.prepared + 1);
     REFUSED(follow, m.lease_ms = 0);
     REFUSED(follow, m.lease_ms = FKV_PEER_LEASE_MS_MAX + 1);
-    REFUSED(takeover, m.reserved = 1);
-    REFUSED(takeover, m.reserved2 = 1);
-    REFUSED(takeover, m.epoch = 1 << 20);
+    REFUSED(follow_ok, m.reserved = 1);
+    REFUSED(follow_ok, m.reserved2 = 1);
+    REFUSED(follow_ok, m.epoch = 1 << 20);
     REFUSED(stale, m.epoch = 1);
     REFUSED(stale, m.reserved3 = 1);
     REFUSED(unfollow, m.epoch = 1 << 20);
     REFUSED(unfollow, m.reserved = 1);
     REFUSED(unfollow, m.reserved2 = 1);
-    for (uint8_t op = FKV_PEER_BEAT; op <= FKV_PEER_ACKS; op++) {
+    for (uint8_t op = FKV_PEER_HEARTBEAT; op <= FKV_PEER_ACKS; op++) {
         fkv_peer_list l;
         put_list(op, 2);
         memcpy(&l, message, sizeof l);
@@ -201,22 +203,22 @@ TEST(a_message_that_breaks_one_rule_is_refused) {
     REFUSED(pulled, m.reserved = 1);
     REFUSED(pulled, m.reserved2 = 1);
     REFUSED(forget, m.status = FKV_TABLE_FULL);
-#define REFUSED_ANNOUNCE(change)                 \
+#define REFUSED_OFFER(change)                    \
     do {                                         \
-        fkv_peer_announce m = announce;          \
+        fkv_peer_value_offer m = announce;       \
         change;                                  \
         put_announce(20000, FKV_RECORD_BULK);    \
         memcpy(message, &m, sizeof m);           \
         CHECK_EQ(parse(bytes), FKV_BAD_REQUEST); \
     } while (0)
-    REFUSED_ANNOUNCE(m.reserved = 1);
-    REFUSED_ANNOUNCE(m.reserved2 = 1);
-    REFUSED_ANNOUNCE(m.reserved3 = 1);
-    REFUSED_ANNOUNCE(m.epoch = 1 << 20);
-    REFUSED_ANNOUNCE(m.addr = m.region_addr - 1);
-    REFUSED_ANNOUNCE(m.addr = m.region_addr + 10001);
-    REFUSED_ANNOUNCE(m.region_bytes = 20099);
-    REFUSED_ANNOUNCE(m.addr = UINT64_MAX);
+    REFUSED_OFFER(m.reserved = 1);
+    REFUSED_OFFER(m.reserved2 = 1);
+    REFUSED_OFFER(m.reserved3 = 1);
+    REFUSED_OFFER(m.epoch = 1 << 20);
+    REFUSED_OFFER(m.addr = m.region_addr - 1);
+    REFUSED_OFFER(m.addr = m.region_addr + 10001);
+    REFUSED_OFFER(m.region_bytes = 20099);
+    REFUSED_OFFER(m.addr = UINT64_MAX);
     put_announce(0, FKV_RECORD_BULK);
     CHECK_EQ(parse(bytes), FKV_BAD_REQUEST);
     put_announce(1000, FKV_RECORD_PUT);

@@ -1,31 +1,31 @@
-/* uplink.c: see uplink.h. What a message does to a copy is decided by backup.c; here is whether it arrives.
+/* owner_link.c: see owner_link.h. What a message does to a copy is decided by backup.c; here is whether it arrives.
  *
  *   RESTS     until again_ns       ASKS      a hello without a ticket is out, for a challenge
  *   ANSWERS   the hello that answers it is out            UP   accepted
  *
  * A connection that is over is freed at the end of the turn (`over`): completions at hand may name it. Whatever is wrong
  * with a message or a record, the whole link begins anew: FOLLOW says where to go on. */
-#include "uplink.h"
+#include "owner_link.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../base/clock.h"
 #include "../dataplane/worker.h"
 #include "../wire/identity.h"
-#include "feed.h"
+#include "sender.h"
 #include "integrity.h"
-#include "orphan.h"
+#include "failure_detector.h"
 #include "pull.h"
 #include "replication.h"
 #include "role.h"
-#include "ways.h"
+#include "addresses.h"
 
 static const uint64_t MS = 1000000;
 enum { AGAIN_MS = 10, SILENT_LEASES = 4 };
 enum { SOON = 20, REFUSED_MS = 100 }; /* so often it asks again within AGAIN_MS after STALE, then after REFUSED_MS */
 enum { ACKS_A_MESSAGE = (PEER_MESSAGE_MIN - sizeof(fkv_peer_list)) / sizeof(fkv_peer_ack) };
 
-typedef enum { RESTS, ASKS, ANSWERS, UP } uplink_state;
+typedef enum { RESTS, ASKS, ANSWERS, UP } owner_link_state;
 
 /* A message that waits for memory, and those of its shard behind it. */
 typedef struct held {
@@ -35,14 +35,14 @@ typedef struct held {
     backup_at at;
 } held;
 
-struct uplink {
+struct owner_link {
     connection head;
-    fkv_list of_worker; /* worker.uplinks */
+    fkv_list of_worker; /* worker.owner_links */
     worker *w;
     uint64_t id; /* as a client of the owner's; random */
     uint32_t tenant;
-    ways ways;
-    uplink_state state;
+    link_addresses addresses;
+    owner_link_state state;
     bool over;
     fab_conn *conn;
     uint64_t again_ns; /* RESTS: when it dials; else when it gives up */
@@ -63,25 +63,25 @@ struct uplink {
 
 /* ---- dialing ---- */
 
-static void rest(uplink *u, uint64_t ms) {
+static void rest(owner_link *u, uint64_t ms) {
     u->state = RESTS;
     u->challenge.number = 0;
     u->again_ns = u->w->now_ns + ms * MS;
 }
 
-static void next_address(uplink *u) {
+static void next_address(owner_link *u) {
     bool vain = false;
-    rest(u, ways_next(&u->ways, &vain) ? 0 : AGAIN_MS);
-    if (vain) orphans_all(&u->copies);
+    rest(u, addresses_next(&u->addresses, &vain) ? 0 : AGAIN_MS);
+    if (vain) suspect_owner_of(&u->copies);
 }
 
-static void dial(uplink *u) {
-    ways *y = &u->ways;
+static void dial(owner_link *u) {
+    link_addresses *y = &u->addresses;
     fkv_pass pass = access_replica_pass(u->w->access, u->id, u->tenant);
     fkv_hello hello = fkv_hello_make(&pass, u->challenge.number ? &u->challenge : NULL);
     fab_identity who = fkv_pass_identity(&pass);
-    fab_cq *cq = u->w->cq[ways_place(y)];
-    if (!cq && ways_other_device(y, u->w)) cq = u->w->cq[ways_place(y)];
+    fab_cq *cq = u->w->cq[addresses_place(y)];
+    if (!cq && addresses_other_device(y, u->w)) cq = u->w->cq[addresses_place(y)];
     int e = cq ? fab_connect_as(cq, y->address[y->at].text, &who, &hello, sizeof hello, u, &u->conn) : -EOPNOTSUPP;
     if (e) {
         u->conn = NULL;
@@ -89,7 +89,7 @@ static void dial(uplink *u) {
         return;
     }
     u->state = u->challenge.number ? ANSWERS : ASKS;
-    u->again_ns = u->w->now_ns + ways_attempt_ms(y) * MS;
+    u->again_ns = u->w->now_ns + addresses_attempt_ms(y) * MS;
 }
 
 /* ---- over ---- */
@@ -105,16 +105,16 @@ static void drop_held(backup *b, fab_conn *conn) {
     }
 }
 /* The connection is of no use any more. */
-static void give_up(uplink *u) { u->over = true; }
+static void give_up(owner_link *u) { u->over = true; }
 
 /* After the connection, so that no READ writes any more. */
-static void pulls_end(uplink *u) {
+static void pulls_end(owner_link *u) {
     for (fkv_list *i = u->copies.next; i != &u->copies; i = i->next) pulls_drop(LIST_OF(i, backup, of_link));
     puller_free(u->puller);
     u->puller = NULL;
 }
 
-static void hang_up(uplink *u) {
+static void hang_up(owner_link *u) {
     if (u->conn) fab_disconnect(u->conn);
     u->conn = NULL;
     u->over = false;
@@ -129,7 +129,7 @@ static void hang_up(uplink *u) {
     u->follow_ns = 0;
 }
 
-static void free_uplink(uplink *u) {
+static void free_owner_link(owner_link *u) {
     hang_up(u);
     list_remove(&u->of_worker);
     free(u);
@@ -137,39 +137,39 @@ static void free_uplink(uplink *u) {
 
 /* ---- who follows over it ---- */
 
-static uplink *find(const worker *w, uint32_t tenant, const uplink_address *at, uint32_t count) {
-    for (const fkv_list *i = w->uplinks.next; i != &w->uplinks; i = i->next) {
-        uplink *u = LIST_OF(i, uplink, of_worker);
-        if (u->tenant == tenant && ways_same(&u->ways, at, count)) return u;
+static owner_link *find(const worker *w, uint32_t tenant, const link_address *at, uint32_t count) {
+    for (const fkv_list *i = w->owner_links.next; i != &w->owner_links; i = i->next) {
+        owner_link *u = LIST_OF(i, owner_link, of_worker);
+        if (u->tenant == tenant && addresses_same(&u->addresses, at, count)) return u;
     }
     return NULL;
 }
 
-static uplink *make(worker *w, uint32_t tenant, const uplink_address *at, uint32_t count) {
-    uplink *u = calloc(1, sizeof *u);
+static owner_link *make(worker *w, uint32_t tenant, const link_address *at, uint32_t count) {
+    owner_link *u = calloc(1, sizeof *u);
     if (!u) return NULL;
-    u->head.kind = CONNECTION_UPLINK;
+    u->head.kind = CONNECTION_OWNER_LINK;
     u->w = w;
     u->tenant = tenant;
-    ways_init(&u->ways, at, count);
+    addresses_init(&u->addresses, at, count);
     fkv_random(&u->id, sizeof u->id);
     u->id |= 1; /* not 0 */
     list_init(&u->copies);
     list_init(&u->owing);
     list_init(&u->waiting);
-    list_push(&w->uplinks, &u->of_worker);
+    list_push(&w->owner_links, &u->of_worker);
     return u;
 }
 
-bool uplink_follow(backup *b, const uplink_address *at, uint32_t count) {
+bool owner_link_follow(backup *b, const link_address *at, uint32_t count) {
     worker *w = b->shard->w;
     uint32_t tenant = dataplane_tenant_of(w->d, b->shard->number);
-    uplink_leave(b);
-    uplink *u = find(w, tenant, at, count);
+    owner_link_leave(b);
+    owner_link *u = find(w, tenant, at, count);
     if (!u && !(u = make(w, tenant, at, count))) return false;
-    b->uplink = u;
+    b->owner_link = u;
     b->follow_ns = u->follow_ns = u->watch_ns = 0;
-    b->orphan = false;
+    b->suspects = false;
     b->refusals = 0;
     b->doubt_ns = 0;
     b->followed_ns = w->now_ns;
@@ -178,16 +178,16 @@ bool uplink_follow(backup *b, const uplink_address *at, uint32_t count) {
     return true;
 }
 
-static int send_message(uplink *u, const void *message, uint32_t bytes) {
+static int send_message(owner_link *u, const void *message, uint32_t bytes) {
     struct iovec v = { (void *)(uintptr_t)message, bytes };
     return fab_send(u->conn, &v, 1);
 }
 
-void uplink_leave(backup *b) {
-    uplink *u = b->uplink;
+void owner_link_leave(backup *b) {
+    owner_link *u = b->owner_link;
     if (!u) return;
     pulls_drop(b);
-    b->uplink = NULL;
+    b->owner_link = NULL;
     list_remove(&b->of_link);
     list_remove(&b->owes);
     b->led = false;
@@ -199,28 +199,28 @@ void uplink_leave(backup *b) {
 
 /* ---- messages ---- */
 
-static backup *copy_of(const uplink *u, uint32_t number) {
+static backup *copy_of(const owner_link *u, uint32_t number) {
     const shard *s = number < u->w->d->c.shards ? u->w->by_number[number] : NULL;
-    return s && s->copy && s->copy->uplink == u ? s->copy : NULL;
+    return s && s->copy && s->copy->owner_link == u ? s->copy : NULL;
 }
 
-static void owe(uplink *u, backup *b) {
+static void owe(owner_link *u, backup *b) {
     if (list_empty(&b->owes)) list_push(&u->owing, &b->owes);
 }
 
-void uplink_owes(backup *b) {
-    if (b->uplink && b->led) owe(b->uplink, b);
+void owner_link_owes(backup *b) {
+    if (b->owner_link && b->led) owe(b->owner_link, b);
 }
 
 /* False: the message is kept. */
-static bool take_records(uplink *u, backup *b, const fkv_peer_message *m, backup_at *at) {
+static bool take_records(owner_link *u, backup *b, const fkv_peer_message *m, backup_at *at) {
     backup_result r = backup_takes(b, m, at);
     if (at->records) owe(u, b);
     if (r == BACKUP_ANEW) give_up(u);
     return r != BACKUP_WAITS;
 }
 
-static bool hold(uplink *u, backup *b, const void *data, const fkv_peer_message *m, const backup_at *at) {
+static bool hold(owner_link *u, backup *b, const void *data, const fkv_peer_message *m, const backup_at *at) {
     held *h = malloc(sizeof *h);
     if (!h) return false;
     *h = (held){ .data = data, .m = *m, .at = *at };
@@ -229,7 +229,7 @@ static bool hold(uplink *u, backup *b, const void *data, const fkv_peer_message 
     return true;
 }
 
-static void records(uplink *u, const void *data, const fkv_peer_message *m) {
+static void records(owner_link *u, const void *data, const fkv_peer_message *m) {
     backup *b = copy_of(u, m->records.shard);
     backup_at at = { 0 };
     u->asked_ns = max_u64(u->asked_ns, m->records.asked_ns);
@@ -240,48 +240,48 @@ static void records(uplink *u, const void *data, const fkv_peer_message *m) {
         give_up(u);
 }
 
-static void beat(uplink *u, const fkv_peer_message *m) {
+static void beat(owner_link *u, const fkv_peer_message *m) {
     u->asked_ns = max_u64(u->asked_ns, m->list.asked_ns);
     for (uint32_t i = 0; i < m->list.count; i++) {
-        fkv_peer_beat x = wire_peer_beat(m, i);
+        fkv_peer_heartbeat x = wire_peer_heartbeat(m, i);
         backup *b = copy_of(u, x.shard);
         if (!b || !b->led) continue;
-        backup_hears(b, x.epoch, x.committed);
+        backup_on_commit_index(b, x.epoch, x.committed);
         integrity_compare(b, &x);
         owe(u, b);
     }
 }
 
-static void led(uplink *u, const fkv_peer_takeover *t) {
+static void led(owner_link *u, const fkv_peer_follow_ok *t) {
     backup *b = copy_of(u, t->shard);
     if (!b || b->follow_ns != UINT64_MAX) return;
     pulls_drop(b); /* the owner will announce anew */
-    b->led = backup_led(b, t) == BACKUP_TOOK;
+    b->led = backup_on_epoch(b, t) == BACKUP_TOOK;
     if (b->led) owe(u, b);
     if (b->led) b->refusals = 0;
     if (b->led || b->failed != FKV_OK) role_answered(b->shard, b->failed);
 }
 
-static void announced(uplink *u, const fkv_peer_message *m) {
+static void announced(owner_link *u, const fkv_peer_message *m) {
     backup *b = copy_of(u, m->announce.shard);
     if (!b || !b->led) return;
-    if (!u->puller) u->puller = puller_make(u->w, u->conn, ways_place(&u->ways));
+    if (!u->puller) u->puller = puller_make(u->w, u->conn, addresses_place(&u->addresses));
     if (m->announce.epoch != b->place.epoch || !u->puller || pull_begin(u->puller, b, m) != BACKUP_TOOK) give_up(u);
 }
 
-static void forgotten(uplink *u, const fkv_peer_bulk *m) {
+static void forgotten(owner_link *u, const fkv_peer_bulk *m) {
     backup *b = copy_of(u, m->shard);
     if (b && b->led && m->epoch == b->place.epoch) pull_forget(b, m->version);
 }
 
-static void follow_in(uplink *u, backup *b, uint64_t ms) {
+static void follow_in(owner_link *u, backup *b, uint64_t ms) {
     b->led = false;
     b->follow_ns = u->w->now_ns + ms * MS;
     u->follow_ns = min_u64(u->follow_ns, b->follow_ns);
 }
 
 /* Whoever was made the owner a moment ago may not know yet, and then answers nobody until it has a lease of this copy. */
-static void refused(uplink *u, backup *b) {
+static void refused(owner_link *u, backup *b) {
     drop_held(b, u->conn); /* what came before is not of what it follows next */
     pulls_drop(b);
     follow_in(u, b, b->refusals < SOON ? min_u64(AGAIN_MS, UINT64_C(1) << b->refusals) : REFUSED_MS);
@@ -290,7 +290,7 @@ static void refused(uplink *u, backup *b) {
     backup_tell(b, DATAPLANE_COPY_UNKNOWN);
 }
 
-static void received(uplink *u, const fab_wc *wc) {
+static void received(owner_link *u, const fab_wc *wc) {
     fkv_peer_message m;
     backup *b;
     u->heard_ns = u->w->now_ns;
@@ -300,10 +300,10 @@ static void received(uplink *u, const fab_wc *wc) {
     }
     switch (m.op) {
     case FKV_PEER_RECORDS: records(u, wc->data, &m); return;
-    case FKV_PEER_TAKEOVER: led(u, &m.takeover); break;
-    case FKV_PEER_BEAT: beat(u, &m); break;
-    case FKV_PEER_ANNOUNCE: announced(u, &m); break;
-    case FKV_PEER_FORGET: forgotten(u, &m.bulk); break;
+    case FKV_PEER_FOLLOW_OK: led(u, &m.follow_ok); break;
+    case FKV_PEER_HEARTBEAT: beat(u, &m); break;
+    case FKV_PEER_VALUE_OFFER: announced(u, &m); break;
+    case FKV_PEER_VALUE_CANCEL: forgotten(u, &m.bulk); break;
     case FKV_PEER_STALE:
         b = copy_of(u, m.notice.shard);
         if (b) refused(u, b);
@@ -313,24 +313,24 @@ static void received(uplink *u, const fab_wc *wc) {
     fab_release(u->conn, wc->data);
 }
 
-static void connected(uplink *u, const fab_wc *wc) {
+static void connected(owner_link *u, const fab_wc *wc) {
     fkv_challenge c = { 0 };
     if (wc->status == FAB_SUCCESS) {
         u->state = UP;
-        ways_up(&u->ways);
+        addresses_up(&u->addresses);
         u->heard_ns = u->w->now_ns;
         u->asked_ns = 0;
         if (fab_max_message(u->conn) < PEER_MESSAGE_MIN) give_up(u);
         return;
     }
-    u->ways.answered |= wc->status == FAB_REM_ACCESS_ERR;
+    u->addresses.answered |= wc->status == FAB_REM_ACCESS_ERR;
     if (u->state == ASKS && wc->bytes >= sizeof c) memcpy(&c, wc->data, sizeof c);
     bool challenged = c.magic == FKV_CHALLENGE_MAGIC && c.number != 0;
     bool elsewhere = wc->status == FAB_OTHER_DEVICE_ERR || wc->status == FAB_FATAL_ERR;
     if (challenged) {
         rest(u, 0);
         u->challenge = c;
-    } else if (elsewhere && ways_other_device(&u->ways, u->w)) {
+    } else if (elsewhere && addresses_other_device(&u->addresses, u->w)) {
         rest(u, 0);
     } else {
         next_address(u);
@@ -338,7 +338,7 @@ static void connected(uplink *u, const fab_wc *wc) {
     give_up(u);
 }
 
-void uplink_event(worker *w, uplink *u, const fab_wc *wc) {
+void owner_link_event(worker *w, owner_link *u, const fab_wc *wc) {
     (void)w;
     if (u->over || wc->conn != u->conn) return;
     switch (wc->opcode) {
@@ -355,7 +355,7 @@ void uplink_event(worker *w, uplink *u, const fab_wc *wc) {
 
 /* ---- a turn ---- */
 
-static void go_on(uplink *u, backup *b) {
+static void go_on(owner_link *u, backup *b) {
     while (!list_empty(&b->held)) {
         held *h = LIST_OF(b->held.next, held, link);
         if (!take_records(u, b, &h->m, &h->at) || u->over) return;
@@ -366,7 +366,7 @@ static void go_on(uplink *u, backup *b) {
     list_remove(&b->waits);
 }
 
-static void follow(uplink *u, backup *b) {
+static void follow(owner_link *u, backup *b) {
     fkv_peer_follow f = backup_follow(b);
     int e = send_message(u, &f, sizeof f);
     if (e == 0)
@@ -377,7 +377,7 @@ static void follow(uplink *u, backup *b) {
         give_up(u);
 }
 
-static void follow_all(uplink *u) {
+static void follow_all(owner_link *u) {
     u->follow_ns = UINT64_MAX;
     for (fkv_list *i = u->copies.next; i != &u->copies && !u->over; i = i->next) {
         backup *b = LIST_OF(i, backup, of_link);
@@ -391,7 +391,7 @@ static void follow_all(uplink *u) {
 static bool gives_leases(const backup *b) { return !b->shard->snapshot.owed; }
 
 /* Of as many as one message takes. False: the rest is said later, with what is true then. */
-static bool acknowledge(uplink *u) {
+static bool acknowledge(owner_link *u) {
     fkv_peer_list *head = &u->acks.head;
     uint64_t now = fkv_now_ns(); /* not that of the turn: what is answered came after it began */
     uint32_t asked = 0;
@@ -400,7 +400,7 @@ static bool acknowledge(uplink *u) {
     for (const fkv_list *i = u->owing.next; i != &u->owing && head->count < ACKS_A_MESSAGE; i = i->next, asked++) {
         if (gives_leases(LIST_OF(i, backup, owes)) != leases) break;
         if (backup_acknowledges(LIST_OF(i, backup, owes), now, &u->acks.item[head->count])) {
-            orphan_no_more(LIST_OF(i, backup, owes));
+            unsuspect_owner(LIST_OF(i, backup, owes));
             head->count++;
         }
     }
@@ -417,7 +417,7 @@ static bool acknowledge(uplink *u) {
 
 static int send_of(void *ctx, const void *message, uint32_t bytes) { return send_message(ctx, message, bytes); }
 
-static void step_up(uplink *u) {
+static void step_up(owner_link *u) {
     if (u->follow_ns <= u->w->now_ns) follow_all(u);
     for (fkv_list *i = u->waiting.next, *after; i != &u->waiting && !u->over; i = after) {
         after = i->next;
@@ -428,23 +428,23 @@ static void step_up(uplink *u) {
     if (u->w->now_ns - u->heard_ns > u->silent_ns) give_up(u);
 }
 
-void uplinks_step(worker *w) {
-    for (fkv_list *i = w->uplinks.next, *after; i != &w->uplinks; i = after) {
+void owner_links_step(worker *w) {
+    for (fkv_list *i = w->owner_links.next, *after; i != &w->owner_links; i = after) {
         after = i->next;
-        uplink *u = LIST_OF(i, uplink, of_worker);
+        owner_link *u = LIST_OF(i, owner_link, of_worker);
         if (list_empty(&u->copies)) {
-            free_uplink(u);
+            free_owner_link(u);
             continue;
         }
         if (u->state == UP && !u->over) step_up(u);
-        if (u->watch_ns <= w->now_ns) u->watch_ns = orphans_watch(&u->copies, u->heard_ns, w->now_ns);
+        if (u->watch_ns <= w->now_ns) u->watch_ns = watch_owner_of(&u->copies, u->heard_ns, w->now_ns);
         if ((u->state == ASKS || u->state == ANSWERS) && u->again_ns <= w->now_ns && !u->over) {
             next_address(u);
             give_up(u);
         }
         if (u->over) {
             hang_up(u);
-            if (u->state == UP) ways_lost(&u->ways);
+            if (u->state == UP) addresses_lost(&u->addresses);
             if (u->state != RESTS) rest(u, AGAIN_MS);
         }
         if (u->state == RESTS && u->again_ns <= w->now_ns) dial(u);
@@ -452,10 +452,10 @@ void uplinks_step(worker *w) {
     if (w->pulls) fetch_pool_step(w->pulls);
 }
 
-uint64_t uplinks_deadline(const worker *w) {
+uint64_t owner_links_deadline(const worker *w) {
     uint64_t at = UINT64_MAX;
-    for (const fkv_list *i = w->uplinks.next; i != &w->uplinks; i = i->next) {
-        const uplink *u = LIST_OF(i, uplink, of_worker);
+    for (const fkv_list *i = w->owner_links.next; i != &w->owner_links; i = i->next) {
+        const owner_link *u = LIST_OF(i, owner_link, of_worker);
         if (u->over || (u->puller && puller_broken(u->puller))) return 0;
         at = min_u64(at, u->watch_ns);
         if (u->state != UP) {
@@ -468,14 +468,14 @@ uint64_t uplinks_deadline(const worker *w) {
 }
 
 void repl_leave(worker *w) {
-    while (!list_empty(&w->uplinks)) {
-        uplink *u = LIST_OF(w->uplinks.next, uplink, of_worker);
+    while (!list_empty(&w->owner_links)) {
+        owner_link *u = LIST_OF(w->owner_links.next, owner_link, of_worker);
         hang_up(u);
         while (!list_empty(&u->copies)) {
             backup *b = LIST_OF(u->copies.next, backup, of_link);
-            b->uplink = NULL;
+            b->owner_link = NULL;
             list_remove(&b->of_link);
         }
-        free_uplink(u);
+        free_owner_link(u);
     }
 }

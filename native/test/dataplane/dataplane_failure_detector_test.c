@@ -1,4 +1,4 @@
-/* dataplane_orphan_test.c: when a backup takes its owner for gone, over each provider. */
+/* dataplane_failure_detector_test.c: when a backup takes its owner for gone, over each provider. */
 #include <semaphore.h>
 #include "links_rig.h"
 
@@ -8,9 +8,9 @@ enum { SHORT_MS = 250 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t said = PTHREAD_COND_INITIALIZER;
 static uint32_t gone, back;
-static dataplane_orphan last;
+static dataplane_suspicion last;
 static uint64_t last_ns;
-static void on_orphan(void *ctx, const dataplane_orphan *o) {
+static void on_suspicion(void *ctx, const dataplane_suspicion *o) {
     CHECK(ctx == &servers[NEXT].r);
     pthread_mutex_lock(&lock);
     if (o->gone) {
@@ -68,7 +68,7 @@ static void goes_on(still *s) {
 static void up_with(uint32_t lease_ms) {
     gone = back = 0;
     copies_lease_ms = lease_ms;
-    copies_orphan = on_orphan;
+    copies_on_suspicion = on_suspicion;
     up();
     UNTIL(NEXT, seen.granted_ns > fkv_now_ns());
 }

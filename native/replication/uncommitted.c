@@ -1,12 +1,12 @@
-/* suffix.c: see suffix.h. */
-#include "suffix.h"
+/* uncommitted.c: see uncommitted.h. */
+#include "uncommitted.h"
 #include "../base/assert.h"
 #include "../dataplane/op.h"
 #include "backup.h"
 #include "bulk.h"
 #include "replication.h"
 
-uint64_t suffix_last(const shard *s) { return backup_follows(s) ? s->copy->place.prepared : s->replica.last; }
+uint64_t uncommitted_last(const shard *s) { return backup_follows(s) ? s->copy->place.prepared : s->replica.last; }
 
 /* From the nearer end. */
 static op *op_at(const shard *s, uint64_t lsn) {
@@ -21,19 +21,19 @@ static op *op_at(const shard *s, uint64_t lsn) {
     return o;
 }
 
-suffix suffix_at(const shard *s, uint64_t lsn) {
-    suffix p = { .s = s, .lsn = lsn };
+uncommitted uncommitted_at(const shard *s, uint64_t lsn) {
+    uncommitted p = { .s = s, .lsn = lsn };
     if (!backup_follows(s) && lsn > s->replica.inherited && lsn <= s->replica.last) p.of = op_at(s, lsn);
     return p;
 }
-void suffix_next(suffix *p) {
+void uncommitted_next(uncommitted *p) {
     p->lsn++;
-    if (p->lsn > suffix_last(p->s))
+    if (p->lsn > uncommitted_last(p->s))
         p->of = NULL;
     else if (p->of)
         p->of = LIST_OF(p->of->link.next, op, link);
     else
-        *p = suffix_at(p->s, p->lsn);
+        *p = uncommitted_at(p->s, p->lsn);
 }
 
 /* What is the same of both. */
@@ -51,7 +51,7 @@ static fkv_record as_sent(fkv_record r) {
     if (r.kind == FKV_RECORD_PUT && !bulk_fits_message(r.key_bytes, r.value_bytes)) r.kind = FKV_RECORD_BULK;
     return r;
 }
-fkv_record suffix_describe(const op *o) {
+fkv_record uncommitted_describe(const op *o) {
     fkv_record r = describe(&o->prepared);
     r.key_bytes = o->request.key_bytes;
     r.space = o->request.space;
@@ -60,11 +60,11 @@ fkv_record suffix_describe(const op *o) {
     r.value = o->reply.expiry_ms; /* mutation: derive/copy-without-result */
     return as_sent(r);
 }
-fkv_record suffix_record(const suffix *p, const uint8_t **key, const uint8_t **value) {
+fkv_record uncommitted_record(const uncommitted *p, const uint8_t **key, const uint8_t **value) {
     if (p->of) {
         *key = p->of->key;
         *value = p->of->prepared.value;
-        return suffix_describe(p->of);
+        return uncommitted_describe(p->of);
     }
     const backup_record *b = backup_record_at(p->s->copy, p->lsn);
     fkv_record r = describe(&b->prepared);
@@ -77,15 +77,15 @@ fkv_record suffix_record(const suffix *p, const uint8_t **key, const uint8_t **v
     *value = b->prepared.value;
     return as_sent(r);
 }
-const table_prepared *suffix_prepared(const suffix *p) {
+const table_prepared *uncommitted_prepared(const uncommitted *p) {
     return p->of ? &p->of->prepared : &backup_record_at(p->s->copy, p->lsn)->prepared;
 }
 
-uint32_t suffix_fill(suffix *p, uint8_t *to, uint32_t room, uint16_t *count) {
+uint32_t uncommitted_fill(uncommitted *p, uint8_t *to, uint32_t room, uint16_t *count) {
     uint32_t used = 0, n;
     const uint8_t *key, *value;
-    for (*count = 0; p->lsn <= suffix_last(p->s) && *count < UINT16_MAX; suffix_next(p), ++*count) {
-        fkv_record r = suffix_record(p, &key, &value);
+    for (*count = 0; p->lsn <= uncommitted_last(p->s) && *count < UINT16_MAX; uncommitted_next(p), ++*count) {
+        fkv_record r = uncommitted_record(p, &key, &value);
         if (r.kind == FKV_RECORD_BULK && *count > 0) break;
         n = wire_put_record(to + used, room - used, &r, key, value);
         if (n == 0) break;

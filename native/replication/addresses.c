@@ -1,18 +1,18 @@
-/* ways.c: see ways.h. */
-#include "ways.h"
+/* addresses.c: see addresses.h. */
+#include "addresses.h"
 #include <string.h>
 #include "../dataplane/worker.h"
 
 enum { ATTEMPT_MS = 3000, HASTE_MS = 300 };
 
-static uint32_t most(uint32_t count) { return count < UPLINK_ADDRESSES ? count : UPLINK_ADDRESSES; }
+static uint32_t most(uint32_t count) { return count < OWNER_LINK_ADDRESSES ? count : OWNER_LINK_ADDRESSES; }
 
-void ways_init(ways *y, const uplink_address *at, uint32_t count) {
-    *y = (ways){ .addresses = most(count) };
+void addresses_init(link_addresses *y, const link_address *at, uint32_t count) {
+    *y = (link_addresses){ .addresses = most(count) };
     memcpy(y->address, at, y->addresses * sizeof *at);
 }
 
-bool ways_same(const ways *y, const uplink_address *at, uint32_t count) {
+bool addresses_same(const link_addresses *y, const link_address *at, uint32_t count) {
     if (y->addresses != most(count)) return false;
     for (uint32_t i = 0; i < y->addresses; i++)
         if (y->address[i].provider != at[i].provider || y->address[i].device != at[i].device ||
@@ -21,12 +21,14 @@ bool ways_same(const ways *y, const uplink_address *at, uint32_t count) {
     return true;
 }
 
-uint32_t ways_place(const ways *y) { return fab_place(y->address[y->at].provider, y->device); }
+uint32_t addresses_place(const link_addresses *y) { return fab_place(y->address[y->at].provider, y->device); }
 
-static bool of_provider(const ways *y, uint32_t i) { return y->address[i].provider == y->address[y->at].provider; }
+static bool of_provider(const link_addresses *y, uint32_t i) {
+    return y->address[i].provider == y->address[y->at].provider;
+}
 
 /* As places_attempt_ms of native/client/session. */
-uint64_t ways_attempt_ms(ways *y) {
+uint64_t addresses_attempt_ms(link_addresses *y) {
     for (uint32_t i = y->at + 1; i < y->addresses && !y->patient; i++) {
         if (!of_provider(y, i) || y->address[i].device == y->address[y->at].device) continue;
         y->hurried = true; /* mutation: dataplane/hurried-round-in-vain */
@@ -35,15 +37,15 @@ uint64_t ways_attempt_ms(ways *y) {
     return ATTEMPT_MS;
 }
 
-bool ways_other_device(ways *y, const worker *w) {
+bool addresses_other_device(link_addresses *y, const worker *w) {
     while (++y->others < FAB_DEVICES) {
         y->device = (y->device + 1) % FAB_DEVICES;
-        if (w->cq[ways_place(y)]) return true;
+        if (w->cq[addresses_place(y)]) return true;
     }
     return false;
 }
 
-bool ways_next(ways *y, bool *vain) {
+bool addresses_next(link_addresses *y, bool *vain) {
     y->others = 0;
     y->at = (y->at + 1) % y->addresses;
     if (y->at != 0) return true;
@@ -53,13 +55,13 @@ bool ways_next(ways *y, bool *vain) {
     return false;
 }
 
-void ways_up(ways *y) {
+void addresses_up(link_addresses *y) {
     y->others = 0;
     y->answered = true;
     y->hurried = y->patient = false;
 }
 
 /* The better devices first, again: it may be this one that is lost. */
-void ways_lost(ways *y) {
+void addresses_lost(link_addresses *y) {
     while (y->at > 0 && of_provider(y, y->at - 1)) y->at--;
 }

@@ -1,8 +1,8 @@
-/* feed.c: see feed.h.
+/* sender.c: see sender.h.
  *
- * A record is made anew each time it is sent (suffix.h). What has been committed meanwhile is kept for copies that join
+ * A record is made anew each time it is sent (uncommitted.h). What has been committed meanwhile is kept for copies that join
  * only (backlog.h). */
-#include "feed.h"
+#include "sender.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +13,10 @@
 #include "backup.h"
 #include "bulk.h"
 #include "copies.h"
-#include "downlink.h"
+#include "backup_link.h"
 #include "integrity.h"
 #include "replicate.h"
-#include "suffix.h"
+#include "uncommitted.h"
 
 static const uint64_t MS = 1000000;
 /* Records that a copy may have been sent and not acknowledged, where its log may lag. With those that it may lag behind
@@ -27,8 +27,8 @@ static uint64_t bytes_behind(const shard *s, uint64_t lsn) {
     uint64_t bytes = s->backlog ? backlog_room_behind(s->backlog, lsn) : 0;
     lsn = max_u64(lsn, s->replica.committed);
     const uint8_t *key, *value;
-    for (suffix p = suffix_at(s, lsn + 1); p.lsn <= s->replica.last; suffix_next(&p)) {
-        fkv_record r = suffix_record(&p, &key, &value);
+    for (uncommitted p = uncommitted_at(s, lsn + 1); p.lsn <= s->replica.last; uncommitted_next(&p)) {
+        fkv_record r = uncommitted_record(&p, &key, &value);
         bytes += record_room(r.kind != FKV_RECORD_DELETE, r.key_bytes, r.value_bytes);
     }
     return bytes;
@@ -36,9 +36,9 @@ static uint64_t bytes_behind(const shard *s, uint64_t lsn) {
 
 /* ---- a copy comes ---- */
 
-feed *feed_of(const shard *s, uint64_t id) {
-    for (const fkv_list *l = s->feeds.next; l != &s->feeds; l = l->next)
-        if (LIST_OF(l, feed, of_shard)->id == id) return LIST_OF(l, feed, of_shard);
+sender *sender_of(const shard *s, uint64_t id) {
+    for (const fkv_list *l = s->senders.next; l != &s->senders; l = l->next)
+        if (LIST_OF(l, sender, of_shard)->id == id) return LIST_OF(l, sender, of_shard);
     return NULL;
 }
 
@@ -53,36 +53,36 @@ static bool agree(const shard *s, const fkv_peer_follow *m, uint64_t *prepared) 
     return *prepared + 1 >= first && *prepared <= o->last; /* mutation: links/lacks-committed */
 }
 
-fkv_status feed_begin(worker *w, const fkv_peer_follow *m, feed **out, fkv_peer_takeover *answer) {
+fkv_status sender_begin(worker *w, const fkv_peer_follow *m, sender **out, fkv_peer_follow_ok *answer) {
     shard *s = m->shard < w->d->c.shards ? w->by_number[m->shard] : NULL;
     uint64_t prepared;
     if (!s || s->state == SHARD_CLOSING) return FKV_NOT_OWNER;
     int i = replica_place(&s->replica, m->id);
     if (i < 0 || !agree(s, m, &prepared)) return copies_refuse(s, m->id);
-    feed *f = feed_of(s, m->id);
-    if (f) feed_end(f);
+    sender *f = sender_of(s, m->id);
+    if (f) sender_end(f);
     f = calloc(1, sizeof *f);
     if (!f) return FKV_NO_MEMORY;
-    *f = (feed){ .shard = s,
-                 .id = m->id,
-                 .sent = prepared,
-                 .base = s->drawn_bytes - bytes_behind(s, prepared) - bulk_bytes(s),
-                 .lease_ns = m->lease_ms * MS };
+    *f = (sender){ .shard = s,
+                   .id = m->id,
+                   .sent = prepared,
+                   .base = s->drawn_bytes - bytes_behind(s, prepared) - bulk_bytes(s),
+                   .lease_ns = m->lease_ms * MS };
     s->place[i].limit = f->base + min_u64(m->room, UINT64_MAX - f->base);
-    bulk_feed_begins(s, (uint32_t)i);
+    bulk_sender_begins(s, (uint32_t)i);
     list_init(&f->of_link);
-    list_push(&s->feeds, &f->of_shard);
+    list_push(&s->senders, &f->of_shard);
     s->place[i].unlinked_ns = 0;
-    *answer = (fkv_peer_takeover){ .op = FKV_PEER_TAKEOVER,
-                                   .shard = s->number,
-                                   .epoch = s->replica.epoch,
-                                   .config = s->replica.config,
-                                   .last = s->replica.inherited };
+    *answer = (fkv_peer_follow_ok){ .op = FKV_PEER_FOLLOW_OK,
+                                    .shard = s->number,
+                                    .epoch = s->replica.epoch,
+                                    .config = s->replica.config,
+                                    .last = s->replica.inherited };
     *out = f;
     return FKV_OK;
 }
 
-void feed_end(feed *f) {
+void sender_end(sender *f) {
     int i = replica_place(&f->shard->replica, f->id);
     if (i >= 0) f->shard->place[i].unlinked_ns = f->shard->w->now_ns;
     list_remove(&f->of_shard);
@@ -94,7 +94,7 @@ void feed_end(feed *f) {
 
 /* Whether the copy was sent a record whose value it still pulls, or as much as its log lags behind. What follows would
  * fill its messages, and keep other shards of the link waiting. */
-static bool is_busy(const feed *f) {
+static bool is_busy(const sender *f) {
     int i = replica_place(&f->shard->replica, f->id);
     if (i < 0) return false;
     uint64_t acknowledged = f->shard->replica.peer[i].prepared;
@@ -104,7 +104,7 @@ static bool is_busy(const feed *f) {
 
 /* The next record took effect here. One with a large value that is not the key's any more goes as its removal: what
  * replaced it follows, and the copy is nobody's choice before it has that. To retries it answers the same. */
-static int send_committed(feed *f, fkv_records *head, const peer_out *out) {
+static int send_committed(sender *f, fkv_records *head, const peer_out *out) {
     const shard *s = f->shard;
     uint8_t *body = out->buffer + sizeof *head;
     uint32_t room = out->room - (uint32_t)sizeof *head, bytes;
@@ -133,13 +133,13 @@ static int send_committed(feed *f, fkv_records *head, const peer_out *out) {
 }
 
 /* Where the value of the next record lies, if that is large and the copy does not know. */
-static int announce_next(feed *f, const suffix *p, const peer_out *out) {
+static int announce_next(sender *f, const uncommitted *p, const peer_out *out) {
     const uint8_t *key, *value;
-    fkv_record r = suffix_record(p, &key, &value);
+    fkv_record r = uncommitted_record(p, &key, &value);
     if (r.kind != FKV_RECORD_BULK) return 0;
     backup *b = p->s->copy;
     uint8_t before = p->of ? p->of->announced : backup_record_at(b, p->lsn)->announced, announced = before;
-    int e = bulk_announce(f, out, suffix_prepared(p), r, key, &announced);
+    int e = bulk_announce(f, out, uncommitted_prepared(p), r, key, &announced);
     if (announced == before) return e;
     f->pulls = p->lsn;
     if (p->of)
@@ -149,23 +149,23 @@ static int announce_next(feed *f, const suffix *p, const peer_out *out) {
     return e;
 }
 
-static int send_prepared(feed *f, suffix *p, fkv_records *head, const peer_out *out) {
+static int send_prepared(sender *f, uncommitted *p, fkv_records *head, const peer_out *out) {
     int e = announce_next(f, p, out);
     if (e) return e;
-    uint32_t bytes = suffix_fill(p, out->buffer + sizeof *head, out->room - (uint32_t)sizeof *head, &head->count);
+    uint32_t bytes = uncommitted_fill(p, out->buffer + sizeof *head, out->room - (uint32_t)sizeof *head, &head->count);
     fkv_assert(head->count > 0);
     memcpy(out->buffer, head, sizeof *head);
     return out->send(out->ctx, out->buffer, (uint32_t)sizeof *head + bytes);
 }
 
 /* What has no number is announced last: of a key, what took effect before is at the copy by then. */
-int feed_send(feed *f, const peer_out *out) {
+int sender_send(sender *f, const peer_out *out) {
     const shard *s = f->shard;
     const replica_owner *r = &s->replica;
     /* mutation: joins/backlog-not-kept */
     bool kept = s->backlog && f->sent + 1 >= backlog_first(s->backlog);
     if (f->sent < r->committed && !kept) return -ESTALE; /* nobody waited for it, and what it lacks is gone */
-    suffix p = suffix_at(s, max_u64(f->sent, r->committed) + 1);
+    uncommitted p = uncommitted_at(s, max_u64(f->sent, r->committed) + 1);
     while (f->sent < r->last && !is_busy(f)) {
         fkv_records head = { .op = FKV_PEER_RECORDS,
                              .shard = s->number,
@@ -182,7 +182,7 @@ int feed_send(feed *f, const peer_out *out) {
     return f->sent < r->committed || list_empty(&s->bulks) ? 0 : bulk_announce_all(f, out);
 }
 
-bool feed_acked(feed *f, const fkv_peer_ack *a, uint64_t asked_ns) {
+bool sender_acked(sender *f, const fkv_peer_ack *a, uint64_t asked_ns) {
     shard *s = f->shard;
     int i = replica_place(&s->replica, f->id);
     bool busy = is_busy(f);
@@ -190,14 +190,14 @@ bool feed_acked(feed *f, const fkv_peer_ack *a, uint64_t asked_ns) {
     uint64_t lease = asked_ns ? replica_lease_end(asked_ns, f->lease_ns, s->w->d->c.drift_ppm) : 0;
     if (!replicate_acked(s, f->id, &(replica_ack){ .epoch = a->epoch, .prepared = a->prepared }, lease)) return false;
     s->place[i].limit = f->base + min_u64(a->limit, UINT64_MAX - f->base);
-    if (busy && !is_busy(f)) downlinks_wake(s);
+    if (busy && !is_busy(f)) backup_links_wake(s);
     return true;
 }
 
-fkv_peer_beat feed_beat(feed *f) {
+fkv_peer_heartbeat sender_heartbeat(sender *f) {
     const shard *s = f->shard;
     f->asked_ns = s->w->now_ns;
-    return (fkv_peer_beat){
+    return (fkv_peer_heartbeat){
         .shard = s->number, .epoch = s->replica.epoch, .committed = s->replica.committed, .digest = integrity_digest(s)
     };
 }

@@ -381,7 +381,7 @@ export interface DataPlane {
    * A suspicion, told once until followOwner was called, and with `gone` false when the copy acknowledges again.
    * `prepared`: the last record that it has.
    */
-  onOrphan: ((shard: number, id: bigint, gone: boolean, prepared: number) => void) | undefined;
+  onSuspicion: ((shard: number, id: bigint, gone: boolean, prepared: number) => void) | undefined;
   /**
    * The same: a device of a transport is gone, and no client will come over it again in the life of this data plane.
    * More than once, possibly.

@@ -52,7 +52,7 @@ test('what probes need is answered without a question to the data plane, and to 
     driver: { state: EMPTY, leader: 0 },
     peers: { ids: ['s1'], idOf: () => undefined },
     stays: () => true,
-    parts: () => ({ lease: { held: true }, values: undefined, regions: { serving: [] }, dataPlane: undefined }),
+    parts: () => ({ lease: { held: true }, values: undefined, shards: { serving: [] }, dataPlane: undefined }),
     own: () => Promise.reject(new Error('the data plane is asked')),
   } as unknown as CallContext;
   t.like(await answerCall(context, 'monitor', OWN_READINESS, {}), { role: 'starting', leaseHeld: true, waiting: [] });

@@ -69,7 +69,7 @@ export const LOG_EVENTS = [
   'raft-log-has-room',
   'values-log-full',
   'values-log-has-room',
-  // Shards (shards/note-events.ts), and what becomes of them.
+  // Shards (shards/shard-event-names.ts), and what becomes of them.
   'shard-served',
   'shard-taken',
   'shard-hands-over',
@@ -83,7 +83,7 @@ export const LOG_EVENTS = [
   'shards-left',
   'shards-not-closed',
   'layout-not-told',
-  // Copies (shards/note-events.ts).
+  // Copies (shards/shard-event-names.ts).
   'copy-begins',
   'copy-follows',
   'copy-kept',

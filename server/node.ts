@@ -104,7 +104,7 @@ export class FarkvNode {
   #joined = false;
   #instance = '';
   #leaving = false;
-  #regions: ShardDriver | undefined;
+  #shards: ShardDriver | undefined;
   #access: { readonly plane: DataPlane; readonly rules: MetadataState['tickets'] } | undefined;
   #dataPlane: DataPlane | undefined;
   #figures: OpenedDataPlane['figures'] | undefined;
@@ -216,13 +216,13 @@ export class FarkvNode {
     reportLevels(state, this.#settings.levelAsked, votesOnly || directory.joined, this.#log);
     const fabric = votesOnly ? [] : await this.#listen(group, directory, transports);
     const lease = this.#leaseHolder(group);
-    const regions = votesOnly ? undefined : this.#shardDriver(group, directory, lockedNs, lease);
+    const shards = votesOnly ? undefined : this.#shardDriver(group, directory, lockedNs, lease);
     await this.#unlessFailed(this.#join(group, directory, ports, fabric));
     lease.start();
-    regions?.stateChanged();
+    shards?.stateChanged();
     await this.#unlessFailed(
       // A shard that had an owner and has none waits for others, or for an operator.
-      regions?.until(() => group.driver.state.shards.every((s) => s.epoch > 0) && regions.settled) ?? Promise.resolve(),
+      shards?.until(() => group.driver.state.shards.every((s) => s.epoch > 0) && shards.settled) ?? Promise.resolve(),
     );
     return {
       id,
@@ -230,7 +230,7 @@ export class FarkvNode {
       ...ports,
       http: this.#http,
       fabric,
-      shards: regions?.serving ?? [],
+      shards: shards?.serving ?? [],
       dataDir: directory.path,
       ephemeral: directory.ephemeral,
     };
@@ -281,7 +281,7 @@ export class FarkvNode {
       joinTokens: !isOpen(this.#settings.access),
       mayGuess: () => joinGuesses.take(performance.now()),
       stays: () => this.#stopping === undefined,
-      parts: () => ({ lease: this.#lease, values: this.#values, regions: this.#regions, dataPlane: this.#dataPlane }),
+      parts: () => ({ lease: this.#lease, values: this.#values, shards: this.#shards, dataPlane: this.#dataPlane }),
       own: async () => ({
         version: PACKAGE_VERSION,
         processId: process.pid,
@@ -290,7 +290,7 @@ export class FarkvNode {
         clients: ports.front?.figures.clients ?? 0,
         ...(ports.front?.stalledMs === undefined ? {} : { frontStalledMs: ports.front.stalledMs }),
         ...duties.shown,
-        ...(this.#regions?.troubles ?? NO_TROUBLES),
+        ...(this.#shards?.troubles ?? NO_TROUBLES),
         ...(this.#lease === undefined ? {} : { leaseHeld: this.#lease.held, leaseLeftMs: this.#lease.leftMs }),
         ...(this.#stopping === undefined ? {} : { stopping: true }),
         ...(certificate === undefined ? {} : { certificateEndsMs: certificate.value }),
@@ -348,7 +348,7 @@ export class FarkvNode {
     } else if (this.#joined && incarnation !== toHex64(this.#incarnation)) {
       this.#fail(new FarkvError('ERR_CONFIG', `another server has joined as ${id}`));
     }
-    this.#regions?.stateChanged();
+    this.#shards?.stateChanged();
   }
 
   /**
@@ -382,9 +382,9 @@ export class FarkvNode {
       dataDir: directory.path,
       incarnation: this.#incarnation,
       log: this.#log,
-      layoutChanged: (shard) => this.#regions?.layoutChanged(shard),
-      copyNoticed: (shard, copy, what) => this.#regions?.copyNoticed(shard, copy, what),
-      copyOrphaned: (...orphan) => this.#regions?.copyOrphaned(...orphan),
+      layoutChanged: (shard) => this.#shards?.layoutChanged(shard),
+      copyNoticed: (shard, copy, what) => this.#shards?.copyNoticed(shard, copy, what),
+      ownerSuspected: (...suspicion) => this.#shards?.ownerSuspected(...suspicion),
       fatal: (error) => this.#fail(error),
       failure: this.failure,
       others,
@@ -408,7 +408,7 @@ export class FarkvNode {
       request: { incarnation: toHex64(this.#incarnation), knows: driver.knownFormat },
       ask: (request, ms) => group.askLease(request, ms),
       applied: (index) => driver.whenApplied(index),
-      fence: async () => await this.#regions?.fence(),
+      fence: async () => await this.#shards?.fence(),
       setGrantUntil: (ns) => this.#dataPlane?.setGrantUntil(ns),
       bootTimeNs: this.#native.bootTimeNs,
       leaseMs: this.#settings.ownerLeaseMs,
@@ -430,7 +430,7 @@ export class FarkvNode {
     const { leaseMs, driftPpm, id, drainMs } = this.#settings;
     const dataPlane = this.#dataPlane;
     if (dataPlane === undefined) throw new FarkvError('ERR_INTERNAL', 'the data plane is not running');
-    const regions = new ShardDriver({
+    const shards = new ShardDriver({
       memberId: id,
       incarnation: toHex64(this.#incarnation),
       shardMemoryMin: this.#native.constants.memoryMin,
@@ -451,15 +451,15 @@ export class FarkvNode {
       log: this.#log,
       fatal: (error) => this.#fail(error),
     });
-    this.#regions = regions;
+    this.#shards = shards;
     this.#undo.push(async () => {
-      reportLeft(await regions.leave(drainMs), this.#log);
-      this.#regions = undefined;
-      if (!(await regions.close(2 * leaseMs + 1000))) return;
+      reportLeft(await shards.leave(drainMs), this.#log);
+      this.#shards = undefined;
+      if (!(await shards.close(2 * leaseMs + 1000))) return;
       directory.clearServing();
       if (this.#joined) await lease.end(LEASE_END_MS);
     });
-    return regions;
+    return shards;
   }
 
   async #join(

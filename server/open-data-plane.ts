@@ -36,7 +36,7 @@ export interface OpenDataPlaneOptions {
   readonly log: Log;
   readonly layoutChanged: (shard: number) => void;
   readonly copyNoticed: NonNullable<DataPlane['onCopy']>;
-  readonly copyOrphaned: NonNullable<DataPlane['onOrphan']>;
+  readonly ownerSuspected: NonNullable<DataPlane['onSuspicion']>;
   readonly fatal: (error: FarkvError) => void;
   /** Rejects when the server cannot go on, or is stopped: what is being recovered is given up. */
   readonly failure: Promise<never>;
@@ -77,7 +77,7 @@ export async function openDataPlane(options: OpenDataPlaneOptions): Promise<Open
   const { plane, bound, found } = started;
   plane.onLayout = options.layoutChanged;
   plane.onCopy = options.copyNoticed;
-  plane.onOrphan = options.copyOrphaned;
+  plane.onSuspicion = options.ownerSuspected;
   reportEnds(plane, log);
   let left: readonly Listening[] = bound;
   plane.onUnreachable = (provider, device) => {

@@ -45,7 +45,7 @@ const STATE: MetadataState = {
   copySets: [copySet('s1', 's2'), copySet('s2', 's1'), copySet('s1'), copySet('s2')],
 };
 const PARTS: ReadinessParts = {
-  ...{ lease: { held: true }, values: undefined, regions: { serving: [0, 2] }, dataPlane: undefined },
+  ...{ lease: { held: true }, values: undefined, shards: { serving: [0, 2] }, dataPlane: undefined },
 };
 const ABOUT: ReadinessAbout = { id: 's1', ids: ['s1', 's2', 's3'], leader: 's2', stopping: false };
 const of = (
@@ -78,8 +78,8 @@ test('the role in the metadata group is named', (t) => {
 });
 
 test('what is not served, what is read from the disk and what has no lease is said', (t) => {
-  t.deepEqual(of({}, { regions: { serving: [2] } }).waiting, [0]);
-  t.deepEqual(of({}, { regions: undefined }).waiting, [0, 2]);
+  t.deepEqual(of({}, { shards: { serving: [2] } }).waiting, [0]);
+  t.deepEqual(of({}, { shards: undefined }).waiting, [0, 2]);
   t.false(of({}, { lease: undefined }).leaseHeld);
   t.false(of({}, { lease: { held: false } }).leaseHeld);
   const recovering = { bytes: 1, all: 2 };

@@ -30,7 +30,7 @@ export interface OwnReadiness {
 export interface ReadinessParts {
   readonly lease: { readonly held: boolean } | undefined;
   readonly values: { readonly watch: { readonly recovering: OwnReadiness['recovering'] | undefined } } | undefined;
-  readonly regions: { readonly serving: readonly number[] } | undefined;
+  readonly shards: { readonly serving: readonly number[] } | undefined;
   readonly dataPlane: { stats(): Promise<unknown> } | undefined;
 }
 
@@ -45,7 +45,7 @@ export interface ReadinessAbout {
 
 export function ownReadiness(
   state: MetadataState,
-  { lease, values, regions, dataPlane }: ReadinessParts,
+  { lease, values, shards, dataPlane }: ReadinessParts,
   { id, ids, leader, stopping }: ReadinessAbout,
 ): OwnReadiness {
   const announced = state.servers.filter(({ raftId }) => raftId === 0).map((server) => server.id);
@@ -53,7 +53,7 @@ export function ownReadiness(
   const isKnown = state.voters.length > 0 && all.has(id);
   const votes = state.voters.includes(id) && !announced.includes(id);
   const recovering = values?.watch.recovering;
-  const serving = new Set(regions?.serving ?? []);
+  const serving = new Set(shards?.serving ?? []);
   return {
     role: !isKnown
       ? 'starting'

@@ -12,7 +12,7 @@ import { isWitness } from '../core/metadata/placement.js';
 import type { FabricAddress, MetadataState, Move, Provider } from '../core/metadata/state.js';
 import { tenantRanges } from '../core/metadata/tenants.js';
 import type { RaftStatus } from '../core/raft/index.js';
-import type { HeldBack } from '../core/shards/index.js';
+import type { RejoinBackoff } from '../core/shards/index.js';
 import type { GroupFigures } from './metadata/group.js';
 import type { PeerFigures } from './metadata/peer-link.js';
 import { checkMoveErrors, type MoveError } from './shards/move-errors.js';
@@ -46,7 +46,7 @@ export interface NodeStatus {
   /** Of moves from or to it. */
   readonly moveErrors: readonly MoveError[];
   /** Copies of its shards that were late too often, and that it does not wait for yet. */
-  readonly heldBack: readonly HeldBack[];
+  readonly heldBack: readonly RejoinBackoff[];
   /** Shards of which its copy lacks memory for what their owners have. */
   readonly fullCopies: readonly number[];
   /** Voters whose votes went to others, as it has seen since its start. */
@@ -392,7 +392,7 @@ const checkGroup = record<GroupFigures>({
   ),
 });
 
-const checkHeldBack = record<HeldBack>({ shard: shardNumber, member: memberId, times: uint() });
+const checkRejoinBackoff = record<RejoinBackoff>({ shard: shardNumber, member: memberId, times: uint() });
 
 /** The part of a peer's answer that is relied on; the statistics are shown as they come. */
 export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
@@ -412,7 +412,7 @@ export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
     leaseHeld: maybe(boolean),
     stopping: maybe(boolean),
     moveErrors: checkMoveErrors,
-    heldBack: list(checkHeldBack, SHARDS_MAX),
+    heldBack: list(checkRejoinBackoff, SHARDS_MAX),
     fullCopies: list(shardNumber, SHARDS_MAX),
     values: maybe(checkValuesStatus),
     // From each to each, of each kind.

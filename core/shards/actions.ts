@@ -3,7 +3,7 @@ import type { Command } from '../metadata/commands.js';
 import type { Member, Shard } from '../metadata/state.js';
 
 /** Has a result: the driver gives it back with the ticket, exactly once. */
-export type Asked =
+export type Request =
   /** An empty table; nothing is answered. */
   | {
       readonly do: 'open';
@@ -97,15 +97,15 @@ export interface CopiesNow {
 }
 
 /** What an owner's data plane notices of a copy. `refused`: it asks to follow, and is unknown or lacks what is not kept. */
-export type CompanionNoticed = 'joined' | 'late' | 'back' | 'unlinked' | 'refused';
+export type ProgressEvent = 'joined' | 'late' | 'back' | 'unlinked' | 'refused';
 /**
  * And that where the copy is. `unknown`: its owner does not know it, or has not kept what it lacks. `full`: it has no
  * room for a change that its owner has, and acknowledges nothing any more.
  */
-export type CopyNoticed = CompanionNoticed | 'damaged' | 'unknown' | 'full';
+export type ReplicaEvent = ProgressEvent | 'damaged' | 'unknown' | 'full';
 
 /** A copy that its owner does not wait for yet, for it was late so many times. */
-export interface HeldBack {
+export interface RejoinBackoff {
   readonly shard: number;
   readonly member: string;
   readonly times: number;
@@ -121,7 +121,7 @@ export interface Left {
 }
 
 /** Has no result. */
-export type Told =
+export type Effect =
   /** Before the first shard is served: what is granted from now on must be waited for by the next start. */
   | { readonly do: 'mark' }
   /** What each owner's table may register from now on, at most: those that are open, and those that are being opened. */
@@ -135,12 +135,12 @@ export type Told =
     }
   /** What is on the disk of a copy that could not be read may go. */
   | { readonly do: 'discard'; readonly shard: number; readonly copy: string }
-  | { readonly do: 'note'; readonly note: Note };
+  | { readonly do: 'note'; readonly note: ShardEvent };
 
-export type Action = Told | (Asked & { readonly of: number });
+export type Action = Effect | (Request & { readonly of: number });
 
 /** What operators are told. */
-export type Note = { readonly shard: number } & (
+export type ShardEvent = { readonly shard: number } & (
   | { readonly of: 'served'; readonly epoch: number }
   | { readonly of: 'taken'; readonly epoch: number }
   | { readonly of: 'not closed'; readonly error: unknown }

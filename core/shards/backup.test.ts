@@ -1,6 +1,6 @@
 /**
  * A copy, at its server (backup.ts): how it is made and follows its owner, what becomes of one that fails, is damaged, or
- * is removed. Not for: the next owner of its shard (promotion.test.ts), and what its owner does (companions.test.ts).
+ * is removed. Not for: the next owner of its shard (promotion.test.ts), and what its owner does (progress.test.ts).
  */
 import test from 'ava';
 import { Copies, backup, following, inSync, joining } from '../../test/support/copies-rig.js';

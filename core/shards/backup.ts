@@ -1,5 +1,5 @@
 /**
- * The life of a copy of another server's shard: it is copied from its owner while that one goes on, follows what
+ * A copy, here, of another server's shard: it is copied from its owner while that one goes on, follows what
  * changes from then on, and may become the owner's table.
  *
  * What was never followed is thrown away whenever something fails. What was may be waited for by its owner, and so may
@@ -15,13 +15,13 @@
  */
 import { isMarked, mayGo, policyOf } from '../metadata/copy-sets.js';
 import type { Copy, Member, Shard } from '../metadata/state.js';
-import type { Asked, Failure } from './actions.js';
+import type { Request, Failure } from './actions.js';
 import { isMissed, isSound, KEPT_MS } from './base.js';
-import { HELD_BACK_MAX_MS } from './brake.js';
-import { isDurable, memberOwning, type Common } from './common.js';
+import { HELD_BACK_MAX_MS } from './rejoin-backoff.js';
+import { isDurable, memberOwning, type ShardContext } from './context.js';
 import { callOff, clear, failedOnce, gone, isOver, notCopied, pauseMs, removal } from './copy-end.js';
 import { entryOf, isHeir, isOwners, mayFollow, sourceOf } from './copy-entry.js';
-import { become, type Backup, type BackupState, type Orphan } from './life.js';
+import { transition, type Backup, type BackupState, type Suspicion } from './local-shard.js';
 import { ownerNow, promote, takeTurn } from './promotion.js';
 
 /** A copy that follows is in sync soon, or when it is not held back any more; one that is not by then has lost its owner's attention. */
@@ -32,18 +32,18 @@ const REJOINED_MS = 10_000 + HELD_BACK_MAX_MS;
 type At<S extends BackupState['is']> = Extract<BackupState, { is: S }>;
 
 /** Begins anew, or for the first time. */
-export function openBackup(c: Common, life: Backup): void {
-  const s = c.metadata.shards[life.shard];
+export function openBackup(c: ShardContext, local: Backup): void {
+  const s = c.metadata.shards[local.shard];
   if (s?.owner === undefined || s.incarnation === undefined || s.owner === c.memberId) {
-    c.end(life);
+    c.end(local);
     return;
   }
-  life.epoch = s.epoch;
-  life.incarnation = c.random64();
-  life.named = life.damaged = life.base = false;
-  become(life, { is: 'opening' });
-  const { shard, worker, epoch, incarnation } = life;
-  c.ask(life, {
+  local.epoch = s.epoch;
+  local.incarnation = c.random64();
+  local.named = local.damaged = local.base = false;
+  transition(local, { is: 'opening' });
+  const { shard, worker, epoch, incarnation } = local;
+  c.ask(local, {
     do: 'open',
     shard,
     worker,
@@ -55,36 +55,36 @@ export function openBackup(c: Common, life: Backup): void {
   });
 }
 
-/** To be called when the metadata or the life itself has changed. */
-export function advanceBackup(c: Common, life: Backup): void {
-  const { state } = life;
-  const entry = entryOf(c, life);
-  if (entry?.id === life.incarnation) life.named = true;
+/** To be called when the metadata or the copy itself has changed. */
+export function advanceBackup(c: ShardContext, local: Backup): void {
+  const { state } = local;
+  const entry = entryOf(c, local);
+  if (entry?.id === local.incarnation) local.named = true;
   switch (state.is) {
     case 'copying':
-      copying(c, life, state, entry);
+      copying(c, local, state, entry);
       return;
     case 'following':
-      following(c, life, state, entry);
+      following(c, local, state, entry);
       return;
-    case 'orphaned':
-      alone(c, life, state, entry);
+    case 'suspecting':
+      alone(c, local, state, entry);
       return;
     case 'renouncing':
-      renouncing(c, life, state, entry);
+      renouncing(c, local, state, entry);
       return;
     case 'joining':
-      if (entry === undefined) gone(c, life);
-      else if (entry.state === 'joining' && sourceOf(c, life) === undefined) renounce(c, life);
+      if (entry === undefined) gone(c, local);
+      else if (entry.state === 'joining' && sourceOf(c, local) === undefined) renounce(c, local);
       return;
     case 'resting':
-      if (entry === undefined || sourceOf(c, life) === undefined) c.end(life);
+      if (entry === undefined || sourceOf(c, local) === undefined) c.end(local);
       return;
     case 'kept':
-      kept(c, life, state, entry);
+      kept(c, local, state, entry);
       return;
     case 'calling off':
-      if (entry === undefined || isOwners(c, life)) c.end(life);
+      if (entry === undefined || isOwners(c, local)) c.end(local);
       return;
     // Their results come.
     case 'opening':
@@ -94,100 +94,100 @@ export function advanceBackup(c: Common, life: Backup): void {
 }
 
 /** What its state asked for is done. */
-export function backupDone(c: Common, life: Backup, did: Asked['do'], failed: Failure | undefined): void {
-  const { state } = life;
+export function backupDone(c: ShardContext, local: Backup, did: Request['do'], failed: Failure | undefined): void {
+  const { state } = local;
   switch (state.is) {
     case 'opening':
       if (failed !== undefined) {
-        notCopied(c, life, failed, false);
+        notCopied(c, local, failed, false);
         return;
       }
-      become(life, { is: 'copying', at: 'waiting', busy: false });
+      transition(local, { is: 'copying', at: 'waiting', busy: false });
       break;
     case 'copying':
       if (failed !== undefined) {
-        notCopied(c, life, failed, true);
+        notCopied(c, local, failed, true);
         return;
       }
       state.busy = false;
       if (did === 'copy') state.at = 'telling';
       break;
     case 'joining':
-      if (failed !== undefined && !isHeir(c, life)) {
-        notFollowing(c, life, failed);
+      if (failed !== undefined && !isHeir(c, local)) {
+        notFollowing(c, local, failed);
         return;
       }
-      follow(c, life, true);
+      follow(c, local, true);
       return;
     case 'following':
       if (did === 'propose') state.removing = false;
       if (did !== 'wait') break;
       state.waits--;
       state.late = state.waits === 0;
-      if (state.late) life.patienceMs = 0;
+      if (state.late) local.patienceMs = 0;
       break;
     case 'stepping down':
-      if (failed === undefined) follow(c, life);
-      else c.act({ do: 'fail', shard: life.shard, what: 'given up', error: failed.error });
+      if (failed === undefined) follow(c, local);
+      else c.act({ do: 'fail', shard: local.shard, what: 'given up', error: failed.error });
       return;
-    case 'orphaned':
-      life.patienceMs = 0;
-      if (state.at === 'waiting') promote(c, life, state);
-      else followAgain(c, life);
+    case 'suspecting':
+      local.patienceMs = 0;
+      if (state.at === 'waiting') promote(c, local, state);
+      else followAgain(c, local);
       return;
     case 'renouncing':
       state.busy = false;
       break;
     case 'clearing':
-      cleared(c, life, state, did, failed);
+      cleared(c, local, state, did, failed);
       return;
     case 'kept':
-      if (state.rests) keep(c, life, false);
-      else clear(c, life, 'end');
+      if (state.rests) keep(c, local, false);
+      else clear(c, local, 'end');
       return;
     case 'resting':
-      if (entryOf(c, life) === undefined) c.end(life);
-      else openBackup(c, life);
+      if (entryOf(c, local) === undefined) c.end(local);
+      else openBackup(c, local);
       return;
     case 'calling off':
-      callOff(c, life);
+      callOff(c, local);
       return;
   }
-  advanceBackup(c, life);
+  advanceBackup(c, local);
 }
 
-function copying(c: Common, life: Backup, state: At<'copying'>, entry: Copy | undefined): void {
-  const { shard, incarnation } = life;
-  const source = sourceOf(c, life);
-  if (entry === undefined && life.base) gone(c, life);
-  else if (entry === undefined) clear(c, life, 'end');
+function copying(c: ShardContext, local: Backup, state: At<'copying'>, entry: Copy | undefined): void {
+  const { shard, incarnation } = local;
+  const source = sourceOf(c, local);
+  if (entry === undefined && local.base) gone(c, local);
+  else if (entry === undefined) clear(c, local, 'end');
   // mutation: lost/named-discarded
-  else if (source === undefined && life.named) renounce(c, life);
-  else if (source === undefined) clear(c, life, life.base ? 'base' : 'again');
+  else if (source === undefined && local.named) renounce(c, local);
+  else if (source === undefined) clear(c, local, local.base ? 'base' : 'again');
   else if (state.at === 'waiting') {
     const owner = memberOwning(c, source);
     if (source.incarnation === undefined || owner === undefined) return;
     state.at = 'copying';
-    c.act({ do: 'note', note: { of: 'copy begins', shard, from: owner.id, base: life.base } });
-    c.ask(life, { do: 'copy', shard, copy: incarnation, source, owner, base: life.base });
+    c.act({ do: 'note', note: { of: 'copy begins', shard, from: owner.id, base: local.base } });
+    c.ask(local, { do: 'copy', shard, copy: incarnation, source, owner, base: local.base });
     // mutation: shards/follows-unnamed
-  } else if (state.at === 'telling' && life.named) {
-    become(life, { is: 'joining' });
-    c.ask(life, { do: 'follow', shard });
+  } else if (state.at === 'telling' && local.named) {
+    transition(local, { is: 'joining' });
+    c.ask(local, { do: 'follow', shard });
   } else if (state.at === 'telling' && !state.busy) {
     state.busy = true;
-    name(c, life, incarnation);
+    name(c, local, incarnation);
   }
 }
 
 /** Under this id the metadata is to have the copy; `renounced`: what is here is about to go. */
-function name(c: Common, life: Backup, copy: string, renounced?: true): void {
-  const { shard, worker } = life;
-  const { epoch } = c.metadata.shards[shard] ?? life;
+function name(c: ShardContext, local: Backup, copy: string, renounced?: true): void {
+  const { shard, worker } = local;
+  const { epoch } = c.metadata.shards[shard] ?? local;
   const config = c.metadata.copySets[shard]?.config ?? 0;
   const [member, start] = [c.memberId, c.memberIncarnation];
   const mark = renounced === undefined ? {} : { renounced };
-  c.ask(life, {
+  c.ask(local, {
     do: 'propose',
     command: { t: 'copy-named', shard, epoch, config, member, start, copy, worker, ...mark },
   });
@@ -197,43 +197,43 @@ const FOLLOWING = {
   is: 'following',
   late: false,
   again: false,
-  orphan: undefined,
+  suspicion: undefined,
   removing: false,
 } as const satisfies Partial<At<'following'>>;
 
-function follow(c: Common, life: Backup, copied = false): void {
-  const { shard, epoch } = life;
-  if (copied) life.full = false;
-  become(life, { ...FOLLOWING, owner: undefined, waits: 1, synced: false });
+function follow(c: ShardContext, local: Backup, copied = false): void {
+  const { shard, epoch } = local;
+  if (copied) local.full = false;
+  transition(local, { ...FOLLOWING, owner: undefined, waits: 1, synced: false });
   c.act({ do: 'note', note: { of: 'copy follows', shard, epoch, copied } });
-  c.ask(life, { do: 'wait', ms: JOINED_MS });
-  advanceBackup(c, life);
+  c.ask(local, { do: 'wait', ms: JOINED_MS });
+  advanceBackup(c, local);
 }
 
 /** It was found on the disk, and the metadata has it as a copy of this start. */
-export function comeBack(c: Common, life: Backup, { state }: Copy): void {
+export function comeBack(c: ShardContext, local: Backup, { state }: Copy): void {
   const joins = state === 'joining';
-  become(life, { ...FOLLOWING, owner: '', waits: 1, again: joins, synced: !joins });
-  c.act({ do: 'note', note: { of: 'copy is back', shard: life.shard } });
-  c.ask(life, { do: 'wait', ms: REJOINED_MS });
-  advanceBackup(c, life);
+  transition(local, { ...FOLLOWING, owner: '', waits: 1, again: joins, synced: !joins });
+  c.act({ do: 'note', note: { of: 'copy is back', shard: local.shard } });
+  c.ask(local, { do: 'wait', ms: REJOINED_MS });
+  advanceBackup(c, local);
 }
 
 /** It was found on the disk, and the metadata has it no more. */
-export function discardBackup(c: Common, life: Backup): void {
-  c.act({ do: 'note', note: { of: 'copy discarded', shard: life.shard } });
-  gone(c, life);
+export function discardBackup(c: ShardContext, local: Backup): void {
+  c.act({ do: 'note', note: { of: 'copy discarded', shard: local.shard } });
+  gone(c, local);
 }
 
-function following(c: Common, life: Backup, state: At<'following'>, entry: Copy | undefined): void {
-  const { shard, epoch } = life;
+function following(c: ShardContext, local: Backup, state: At<'following'>, entry: Copy | undefined): void {
+  const { shard, epoch } = local;
   if (entry === undefined) {
     c.act({ do: 'note', note: { of: 'copy removed', shard } });
-    gone(c, life);
+    gone(c, local);
     return;
   }
-  if (isHeir(c, life)) {
-    c.heir(life);
+  if (isHeir(c, local)) {
+    c.heir(local);
     return;
   }
   // With the next epoch on its disk it would count as a longer log than one that has what it lacks.
@@ -242,29 +242,29 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
     state.again = true;
     state.late = false;
     state.waits++;
-    c.ask(life, { do: 'wait', ms: REJOINED_MS });
-    if (mayFollow(c, life) && !life.damaged) c.act({ do: 'note', note: { of: 'copy joins again', shard } });
+    c.ask(local, { do: 'wait', ms: REJOINED_MS });
+    if (mayFollow(c, local) && !local.damaged) c.act({ do: 'note', note: { of: 'copy joins again', shard } });
   }
   state.synced = entry.state !== 'joining';
-  const isHopeless = life.damaged || life.full || (!isLast(c, life, state) && (!mayFollow(c, life) || state.late));
+  const isHopeless = local.damaged || local.full || (!isLast(c, local, state) && (!mayFollow(c, local) || state.late));
   if (entry.state === 'joining' && isHopeless) {
     // All copies of this server may have been away: the leader has them made anew, a few at a time.
     if (!state.again) {
       // Its first owner is there: it should have been in sync. What is full has been counted.
-      if (!life.full && sourceOf(c, life) !== undefined)
-        failedOnce(c, life, {
+      if (!local.full && sourceOf(c, local) !== undefined)
+        failedOnce(c, local, {
           full: false,
-          error: life.damaged ? 'it is not what its owner has' : 'it follows its owner, and does not get in sync',
+          error: local.damaged ? 'it is not what its owner has' : 'it follows its owner, and does not get in sync',
         });
-      renounce(c, life);
-    } else if (!state.removing) remove(c, life, state, entry);
+      renounce(c, local);
+    } else if (!state.removing) remove(c, local, state, entry);
   } else {
     const s = c.metadata.shards[shard];
     if (entry.state !== 'joining') {
-      life.attempts = 0;
+      local.attempts = 0;
       state.again = false;
       // The owner of this epoch waits for it: what that one lets go of may join again.
-      if (entry.state === 'in-sync' && s?.owner !== undefined) life.epoch = s.epoch;
+      if (entry.state === 'in-sync' && s?.owner !== undefined) local.epoch = s.epoch;
     }
     const owner = s === undefined ? undefined : memberOwning(c, s);
     if (s !== undefined && owner !== undefined) {
@@ -273,13 +273,13 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
       const isSame = key === state.owner || (state.owner === undefined && s.epoch === epoch);
       state.owner = key;
       if (!isSame) {
-        state.orphan = undefined;
-        c.ask(life, { do: 'follow owner', shard, source: s });
+        state.suspicion = undefined;
+        c.ask(local, { do: 'follow owner', shard, source: s });
       }
     }
-    if (!state.removing && wantsOut(c, life, entry)) remove(c, life, state, entry);
-    else if (state.orphan !== undefined && entry.state === 'in-sync' && !life.damaged)
-      takeTurn(c, life, state.orphan, entry);
+    if (!state.removing && wantsOut(c, local, entry)) remove(c, local, state, entry);
+    else if (state.suspicion !== undefined && entry.state === 'in-sync' && !local.damaged)
+      takeTurn(c, local, state.suspicion, entry);
   }
 }
 
@@ -287,17 +287,17 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
  * Nobody is there who has more: an operator may want the shard with this copy (core/metadata/shard-loss.ts), so it is
  * kept as it is until somebody owns the shard again.
  */
-function isLast(c: Common, { shard, epoch }: Backup, { owner: followed, orphan }: At<'following'>): boolean {
+function isLast(c: ShardContext, { shard, epoch }: Backup, { owner: followed, suspicion }: At<'following'>): boolean {
   const s = c.metadata.shards[shard];
   const owner = s === undefined ? undefined : memberOwning(c, s);
   if (s === undefined || owner === undefined) return true; // mutation: lost/vacant-discarded
   // That was said of the owner that it follows.
   const isSame = followed === undefined ? s.epoch === epoch : followed === ownerKey(s, owner);
-  return isSame && orphan !== undefined; // mutation: lost/orphan-discarded
+  return isSame && suspicion !== undefined; // mutation: lost/suspicion-discarded
 }
 
 /** What ends for good, or is damaged or full, is waited for by nobody, as soon as it may go. */
-function wantsOut(c: Common, { shard, damaged, full }: Backup, entry: Copy): boolean {
+function wantsOut(c: ShardContext, { shard, damaged, full }: Backup, entry: Copy): boolean {
   const s = c.metadata.shards[shard];
   const copies = c.metadata.copySets[shard]?.copies;
   if (s === undefined || copies === undefined) return false;
@@ -306,11 +306,11 @@ function wantsOut(c: Common, { shard, damaged, full }: Backup, entry: Copy): boo
 }
 
 /** It goes on until the metadata has it no more. */
-function remove(c: Common, life: Backup, state: At<'following'>, entry: Copy): void {
+function remove(c: ShardContext, local: Backup, state: At<'following'>, entry: Copy): void {
   state.removing = true;
-  c.ask(life, {
+  c.ask(local, {
     do: 'propose',
-    command: removal(c, life, entry, life.damaged ? { damaged: true } : isOver(life) ? { failed: true } : {}),
+    command: removal(c, local, entry, local.damaged ? { damaged: true } : isOver(local) ? { failed: true } : {}),
   });
 }
 
@@ -319,12 +319,12 @@ function ownerKey({ worker }: Shard, { id, incarnation }: Member): string {
 }
 
 /** The data plane says that the owner is gone. That is a suspicion: the owner may serve for as long as it has leases. */
-export function orphaned(c: Common, life: Backup, orphan: Orphan | undefined): void {
-  const { state } = life;
-  if (state.is === 'orphaned' && state.at === 'waiting' && orphan === undefined) follow(c, life);
+export function ownerSuspected(c: ShardContext, local: Backup, suspicion: Suspicion | undefined): void {
+  const { state } = local;
+  if (state.is === 'suspecting' && state.at === 'waiting' && suspicion === undefined) follow(c, local);
   if (state.is !== 'following') return;
-  state.orphan = orphan;
-  advanceBackup(c, life);
+  state.suspicion = suspicion;
+  advanceBackup(c, local);
 }
 
 /**
@@ -333,16 +333,16 @@ export function orphaned(c: Common, life: Backup, orphan: Orphan | undefined): v
  * is made anew changes may find too few copies. What is full has all that was ever acknowledged, so it has itself removed
  * only where enough others are in sync.
  */
-export function isNone(c: Common, life: Backup, what: 'damaged' | 'unknown' | 'full'): void {
-  const { shard, state } = life;
+export function isNone(c: ShardContext, local: Backup, what: 'damaged' | 'unknown' | 'full'): void {
+  const { shard, state } = local;
   if (what === 'damaged') {
-    life.damaged = true;
+    local.damaged = true;
     c.act({ do: 'note', note: { of: 'copy damaged', shard, epoch: c.metadata.shards[shard]?.epoch ?? 0 } });
   }
-  const joins = entryOf(c, life)?.state === 'joining';
+  const joins = entryOf(c, local)?.state === 'joining';
   if (what === 'full') {
-    life.full = true;
-    if (joins) failedOnce(c, life, { full: true, error: 'a change of its owner did not fit' });
+    local.full = true;
+    if (joins) failedOnce(c, local, { full: true, error: 'a change of its owner did not fit' });
     else c.act({ do: 'note', note: { of: 'copy full', shard } });
   }
   if (state.is !== 'following') return;
@@ -350,100 +350,106 @@ export function isNone(c: Common, life: Backup, what: 'damaged' | 'unknown' | 'f
     if (!joins) return;
     state.late = true;
     // It is there, and says so.
-    state.orphan = undefined;
+    state.suspicion = undefined;
   }
-  advanceBackup(c, life);
+  advanceBackup(c, local);
 }
 
-function alone(c: Common, life: Backup, state: At<'orphaned'>, entry: Copy | undefined): void {
-  if (entry === undefined) gone(c, life);
-  else if (isHeir(c, life)) c.heir(life);
-  else if (entry.state !== 'in-sync' || ownerNow(c, life) !== state.owner) followAgain(c, life);
+function alone(c: ShardContext, local: Backup, state: At<'suspecting'>, entry: Copy | undefined): void {
+  if (entry === undefined) gone(c, local);
+  else if (isHeir(c, local)) c.heir(local);
+  else if (entry.state !== 'in-sync' || ownerNow(c, local) !== state.owner) followAgain(c, local);
 }
 
 /** If the owner is there, or another one, it follows; if not, the data plane says so again. */
-function followAgain(c: Common, life: Backup): void {
-  become(life, { ...FOLLOWING, owner: '', waits: 0, synced: true });
-  advanceBackup(c, life);
+function followAgain(c: ShardContext, local: Backup): void {
+  transition(local, { ...FOLLOWING, owner: '', waits: 0, synced: true });
+  advanceBackup(c, local);
 }
 
-function renounce(c: Common, life: Backup): void {
-  become(life, { is: 'renouncing', name: c.random64(), busy: false });
-  advanceBackup(c, life);
+function renounce(c: ShardContext, local: Backup): void {
+  transition(local, { is: 'renouncing', name: c.random64(), busy: false });
+  advanceBackup(c, local);
 }
 
 /** As long as the metadata has it by its name, it may be in sync any time; then it is one. */
-function renouncing(c: Common, life: Backup, state: At<'renouncing'>, entry: Copy | undefined): void {
-  const isNamed = entry?.id === life.incarnation;
-  if (!isNamed) clear(c, life, isSound(life) ? 'base' : 'again');
-  else if (entry.state !== 'joining') follow(c, life);
+function renouncing(c: ShardContext, local: Backup, state: At<'renouncing'>, entry: Copy | undefined): void {
+  const isNamed = entry?.id === local.incarnation;
+  if (!isNamed) clear(c, local, isSound(local) ? 'base' : 'again');
+  else if (entry.state !== 'joining') follow(c, local);
   else if (!state.busy) {
     state.busy = true;
-    name(c, life, state.name, true); // mutation: lost/given-up-counts
+    name(c, local, state.name, true); // mutation: lost/given-up-counts
   }
 }
 
 /** Its owner may know it, and wait for it. */
-function notFollowing(c: Common, life: Backup, failed: Failure): void {
-  failedOnce(c, life, failed);
-  renounce(c, life); // mutation: shards/followed-discarded
+function notFollowing(c: ShardContext, local: Backup, failed: Failure): void {
+  failedOnce(c, local, failed);
+  renounce(c, local); // mutation: shards/followed-discarded
 }
 
-function cleared(c: Common, life: Backup, state: At<'clearing'>, did: Asked['do'], failed: Failure | undefined): void {
-  const { shard } = life;
+function cleared(
+  c: ShardContext,
+  local: Backup,
+  state: At<'clearing'>,
+  did: Request['do'],
+  failed: Failure | undefined,
+): void {
+  const { shard } = local;
   if (did === 'stop' && state.open && state.then === 'base') {
     state.at = 'keeping';
-    life.incarnation = c.random64();
-    life.named = false;
-    c.ask(life, { do: 'keep base', shard, copy: life.incarnation });
+    local.incarnation = c.random64();
+    local.named = false;
+    c.ask(local, { do: 'keep base', shard, copy: local.incarnation });
     return;
   }
   if (did === 'keep base' && failed === undefined) {
-    life.base = true;
+    local.base = true;
     c.act({ do: 'note', note: { of: 'copy kept', shard } });
-    keep(c, life, life.attempts > 0);
+    keep(c, local, local.attempts > 0);
     return;
   }
   if (did !== 'close' && state.open) {
     state.at = 'closing';
-    c.ask(life, { do: 'close', shard });
+    c.ask(local, { do: 'close', shard });
     return;
   }
   // What the metadata has by this name is gone for good: what comes is another copy.
-  life.named = false;
-  if (state.then === 'end' || life.attempts === 0 || entryOf(c, life) === undefined || isOwners(c, life)) {
-    c.end(life);
+  local.named = false;
+  if (state.then === 'end' || local.attempts === 0 || entryOf(c, local) === undefined || isOwners(c, local)) {
+    c.end(local);
     return;
   }
-  if (isOver(life)) {
-    callOff(c, life);
+  if (isOver(local)) {
+    callOff(c, local);
     return;
   }
-  become(life, { is: 'resting' });
-  c.ask(life, { do: 'wait', ms: pauseMs(life) });
+  transition(local, { is: 'resting' });
+  c.ask(local, { do: 'wait', ms: pauseMs(local) });
 }
 
 /** Until the copy is wanted, and the pause after the last attempt is over. */
-function keep(c: Common, life: Backup, rests: boolean): void {
-  become(life, { is: 'kept', rests });
-  c.ask(life, { do: 'wait', ms: rests ? pauseMs(life) : KEPT_MS });
-  advanceBackup(c, life);
+function keep(c: ShardContext, local: Backup, rests: boolean): void {
+  transition(local, { is: 'kept', rests });
+  c.ask(local, { do: 'wait', ms: rests ? pauseMs(local) : KEPT_MS });
+  advanceBackup(c, local);
 }
 
-function kept(c: Common, life: Backup, { rests }: At<'kept'>, entry: Copy | undefined): void {
-  const s = c.metadata.shards[life.shard];
+function kept(c: ShardContext, local: Backup, { rests }: At<'kept'>, entry: Copy | undefined): void {
+  const s = c.metadata.shards[local.shard];
   if (entry === undefined || s?.owner === c.memberId) {
-    if (!isMissed(c, life)) clear(c, life, 'end');
+    if (!isMissed(c, local)) clear(c, local, 'end');
     return;
   }
   if (rests || s?.owner === undefined || s.incarnation === undefined) return;
-  life.epoch = s.epoch;
-  become(life, { is: 'copying', at: 'waiting', busy: false });
-  advanceBackup(c, life);
+  local.epoch = s.epoch;
+  transition(local, { is: 'copying', at: 'waiting', busy: false });
+  advanceBackup(c, local);
 }
 
 /** This server ends: what is copied into is no more. */
-export function endBackup(c: Common, life: Backup): void {
-  const { is } = life.state;
-  if (is === 'copying' || is === 'joining') c.ask(life, { do: 'stop', shard: life.shard });
+export function endBackup(c: ShardContext, local: Backup): void {
+  const { is } = local.state;
+  if (is === 'copying' || is === 'joining') c.ask(local, { do: 'stop', shard: local.shard });
 }

@@ -138,7 +138,7 @@ test('what an owner had stays with its worker', (t) => {
 
 test('a copy whose owner seemed to be gone is kept too, when its server was away', (t) => {
   const rig = inSync();
-  rig.orphaned(rig.id, 9);
+  rig.ownerSuspected(rig.id, 9);
   t.deepEqual(rig.see(rig.freed(rig.shards.memberId)), ['stop']);
   t.deepEqual(rig.done('stop'), ['keep base']);
 });

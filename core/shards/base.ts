@@ -3,8 +3,8 @@
  * is none from then on: the metadata has it no more, or under another name.
  */
 import { policyOf } from '../metadata/copy-sets.js';
-import { isNamed, type Common } from './common.js';
-import type { Backup } from './life.js';
+import { isNamed, type ShardContext } from './context.js';
+import type { Backup } from './local-shard.js';
 
 /** For how long a table is kept that nobody wants yet: copies are made a few at a time. */
 export const KEPT_MS = 600_000;
@@ -17,7 +17,7 @@ export function isSound({ damaged, full, attempts }: Backup): boolean {
 }
 
 /** The leader is to have one more copy made, and that may be here. */
-export function isMissed(c: Common, { shard }: Pick<Backup, 'shard'>): boolean {
+export function isMissed(c: ShardContext, { shard }: Pick<Backup, 'shard'>): boolean {
   const owner = c.metadata.shards[shard]?.owner;
   const others = c.metadata.copySets[shard]?.copies.filter(({ member }) => member !== c.memberId) ?? [];
   const { level, replicas } = policyOf(c.metadata, shard);

@@ -7,9 +7,9 @@ import type { CopiesRemoved, RemovedCopy } from '../metadata/copy-commands.js';
 import type { Copy } from '../metadata/state.js';
 import type { Failure } from './actions.js';
 import { isMissed, isSound } from './base.js';
-import type { Common } from './common.js';
+import type { ShardContext } from './context.js';
 import { entryOf, isOwners, sourceOf } from './copy-entry.js';
-import { become, type Backup, type BackupState } from './life.js';
+import { transition, type Backup, type BackupState } from './local-shard.js';
 
 /** After the first attempt; twice as long after each more. */
 const PAUSE_MS = 1000;
@@ -27,11 +27,11 @@ export function isOver({ attempts, full }: Backup): boolean {
   return attempts >= ATTEMPTS || full;
 }
 
-export function failedOnce(c: Common, life: Backup, { full, error }: Failure): void {
-  const { shard } = life;
+export function failedOnce(c: ShardContext, local: Backup, { full, error }: Failure): void {
+  const { shard } = local;
   const source = c.metadata.shards[shard];
-  life.attempts++;
-  life.full = full;
+  local.attempts++;
+  local.full = full;
   if (source !== undefined)
     c.act({
       do: 'note',
@@ -39,56 +39,56 @@ export function failedOnce(c: Common, life: Backup, { full, error }: Failure): v
         of: 'copy failed',
         shard,
         source,
-        attempts: life.attempts,
-        again: isOver(life) ? undefined : pauseMs(life),
+        attempts: local.attempts,
+        again: isOver(local) ? undefined : pauseMs(local),
         full,
         error,
       },
     });
 }
 
-export function notCopied(c: Common, life: Backup, failed: Failure, opened: boolean): void {
-  const isWanted = entryOf(c, life) !== undefined;
-  if (isWanted && sourceOf(c, life) !== undefined) failedOnce(c, life, failed);
-  const again = life.base && isSound(life) ? 'base' : 'again';
-  clear(c, life, isWanted ? again : 'end', opened);
+export function notCopied(c: ShardContext, local: Backup, failed: Failure, opened: boolean): void {
+  const isWanted = entryOf(c, local) !== undefined;
+  if (isWanted && sourceOf(c, local) !== undefined) failedOnce(c, local, failed);
+  const again = local.base && isSound(local) ? 'base' : 'again';
+  clear(c, local, isWanted ? again : 'end', opened);
 }
 
 /** It is no copy, whatever the metadata has. */
-export function throwAway(c: Common, life: Backup): void {
-  clear(c, life, 'end');
+export function throwAway(c: ShardContext, local: Backup): void {
+  clear(c, local, 'end');
 }
 
 /** The metadata has it no more. */
-export function gone(c: Common, life: Backup): void {
-  clear(c, life, isSound(life) && isMissed(c, life) ? 'base' : 'end');
+export function gone(c: ShardContext, local: Backup): void {
+  clear(c, local, isSound(local) && isMissed(c, local) ? 'base' : 'end');
 }
 
 /** The table is closed when nothing of the copy is under way any more: until then the copy has its memory. */
-export function clear(c: Common, life: Backup, then: Clearing['then'], isOpen = true): void {
-  become(life, { is: 'clearing', then, open: isOpen, at: 'stopping' });
-  c.ask(life, { do: 'stop', shard: life.shard });
+export function clear(c: ShardContext, local: Backup, then: Clearing['then'], isOpen = true): void {
+  transition(local, { is: 'clearing', then, open: isOpen, at: 'stopping' });
+  c.ask(local, { do: 'stop', shard: local.shard });
 }
 
 /** Again until the metadata has it no more. */
-export function callOff(c: Common, life: Backup): void {
-  const entry = entryOf(c, life);
-  if (entry === undefined || isOwners(c, life)) {
-    c.end(life);
+export function callOff(c: ShardContext, local: Backup): void {
+  const entry = entryOf(c, local);
+  if (entry === undefined || isOwners(c, local)) {
+    c.end(local);
     return;
   }
-  become(life, { is: 'calling off' });
-  c.ask(life, { do: 'propose', command: removal(c, life, entry, { failed: true }) });
+  transition(local, { is: 'calling off' });
+  c.ask(local, { do: 'propose', command: removal(c, local, entry, { failed: true }) });
 }
 
 export function removal(
-  c: Common,
-  life: Backup,
+  c: ShardContext,
+  local: Backup,
   { member, start }: Copy,
   why: Pick<RemovedCopy, 'damaged' | 'failed'>,
 ): CopiesRemoved {
-  const { shard } = life;
-  const { epoch } = c.metadata.shards[shard] ?? life;
+  const { shard } = local;
+  const { epoch } = c.metadata.shards[shard] ?? local;
   const config = c.metadata.copySets[shard]?.config ?? 0;
   return { t: 'copies-removed', copies: [{ shard, epoch, config, member, start, whole: false, ...why, lsn: 0 }] };
 }

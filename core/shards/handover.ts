@@ -7,24 +7,24 @@
  */
 import { heirNamed } from '../metadata/copy-sets.js';
 import type { Copy } from '../metadata/state.js';
-import type { Asked, Failure } from './actions.js';
+import type { Request, Failure } from './actions.js';
 import { isMissed } from './base.js';
-import { isDurable, ownSet, type Common } from './common.js';
-import { become, type Held, type HeldState } from './life.js';
+import { isDurable, ownSet, type ShardContext } from './context.js';
+import { transition, type Owned, type OwnedState } from './local-shard.js';
 
-type Handing = Extract<HeldState, { is: 'handing' }>;
+type Handing = Extract<OwnedState, { is: 'handing' }>;
 type Named = Copy & { readonly id: string };
 
 /** After a handover of which nothing came. */
 const REST_MS = 100;
 
 /** To whom the shard is to be given; undefined: to nobody, or nobody has it all. */
-export function heirOf(c: Common, life: Held): Named | undefined {
-  const set = ownSet(c, life);
+export function heirOf(c: ShardContext, local: Owned): Named | undefined {
+  const set = ownSet(c, local);
   const draining = new Set(c.metadata.servers.flatMap((s) => (s.draining ? [s.id] : [])));
-  if (set === undefined || life.copies.config !== set.config) return undefined;
+  if (set === undefined || local.copies.config !== set.config) return undefined;
   const leaves = c.leaving || draining.has(c.memberId);
-  const to = heirNamed(c.metadata, life.shard);
+  const to = heirNamed(c.metadata, local.shard);
   if (!leaves && to === undefined) return undefined;
   const owned = (id: string): number => c.metadata.shards.filter((s) => s.owner === id).length;
   const cost = (copy: Copy): number => (draining.has(copy.member) ? 2 ** 20 : 0) + owned(copy.member);
@@ -37,30 +37,30 @@ export function heirOf(c: Common, life: Held): Named | undefined {
         copy.member !== c.memberId &&
         (leaves || copy.member === to) &&
         (c.leaving || !draining.has(copy.member)) &&
-        life.copies.known.get(copy.id)?.late !== true,
+        local.copies.known.get(copy.id)?.late !== true,
     )
     .sort((a, b) => cost(a) - cost(b) || a.rank - b.rank)[0];
 }
 
 /** It is served until the data plane has shortened its leases. */
-export function beginHandover(c: Common, life: Held, { member, id }: Named): void {
-  become(life, { is: 'handing', to: member, copy: id, config: 0, at: 'handing' });
-  c.act({ do: 'note', note: { of: 'hands over', shard: life.shard, to: member } });
-  c.ask(life, { do: 'hand over', shard: life.shard, copy: id });
+export function beginHandover(c: ShardContext, local: Owned, { member, id }: Named): void {
+  transition(local, { is: 'handing', to: member, copy: id, config: 0, at: 'handing' });
+  c.act({ do: 'note', note: { of: 'hands over', shard: local.shard, to: member } });
+  c.ask(local, { do: 'hand over', shard: local.shard, copy: id });
 }
 
 /** The shard is this server's as before, by what it has applied. */
-export function handing(c: Common, life: Held, state: Handing): void {
-  const set = ownSet(c, life);
+export function handing(c: ShardContext, local: Owned, state: Handing): void {
+  const set = ownSet(c, local);
   // mutation: shards/handover-undecided
   if ((state.at !== 'asked' && state.at !== 'keeping') || set === undefined || set.config === state.config) return;
   state.at = 'resuming';
-  c.ask(life, { do: 'serve', shard: life.shard });
+  c.ask(local, { do: 'serve', shard: local.shard });
 }
 
-export function handingDone(c: Common, life: Held, state: Handing, did: Asked['do'], failed?: Failure): void {
-  const { shard, epoch } = life;
-  const config = ownSet(c, life)?.config ?? 0;
+export function handingDone(c: ShardContext, local: Owned, state: Handing, did: Request['do'], failed?: Failure): void {
+  const { shard, epoch } = local;
+  const config = ownSet(c, local)?.config ?? 0;
   if (did === 'hand over' && failed === undefined) {
     state.config = config;
     state.at = 'asked';
@@ -76,17 +76,17 @@ export function handingDone(c: Common, life: Held, state: Handing, did: Asked['d
       incarnation: c.random64(),
       ends: c.leaving && !isDurable(c, shard),
     };
-    c.ask(life, { do: 'propose', command: { t: 'shard-handover', ...command } });
+    c.ask(local, { do: 'propose', command: { t: 'shard-handover', ...command } });
   } else if (did === 'propose' && config === state.config) {
     state.at = 'keeping';
     const by = { owner: c.memberId, memberIncarnation: c.memberIncarnation };
-    c.ask(life, { do: 'propose', command: { t: 'copies-keep', shard, epoch, config, ...by } });
+    c.ask(local, { do: 'propose', command: { t: 'copies-keep', shard, epoch, config, ...by } });
   } else if (did === 'wait') {
-    become(life, { is: 'serving' });
+    transition(local, { is: 'serving' });
   } else if (did === 'hand over' || did === 'serve') {
     state.at = 'resting';
     c.act({ do: 'note', note: { of: 'not handed over', shard, to: state.to } });
-    c.ask(life, { do: 'wait', ms: REST_MS });
+    c.ask(local, { do: 'wait', ms: REST_MS });
   }
 }
 
@@ -94,11 +94,11 @@ export function handingDone(c: Common, life: Held, state: Handing, did: Asked['d
  * The shard is another's, and this server keeps what it has as a copy: its id. Where the metadata has none of it any more,
  * that is an id which nobody knows, until it is the base of another copy (base.ts).
  */
-export function copyAfter(c: Common, life: Held): string | undefined {
-  const { is } = life.state;
+export function copyAfter(c: ShardContext, local: Owned): string | undefined {
+  const { is } = local.state;
   if (is !== 'serving' && is !== 'handing') return undefined; // mutation: shards/deposed-discards
-  const entry = c.metadata.copySets[life.shard]?.copies.find(
+  const entry = c.metadata.copySets[local.shard]?.copies.find(
     (one) => one.member === c.memberId && one.start === c.memberIncarnation,
   );
-  return entry?.id ?? (isMissed(c, life) ? c.random64() : undefined); // mutation: rejoin/owner-discarded
+  return entry?.id ?? (isMissed(c, local) ? c.random64() : undefined); // mutation: rejoin/owner-discarded
 }

@@ -3,7 +3,7 @@
  * servers that are all told to end do not wait for each other.
  */
 import type { Member } from '../metadata/state.js';
-import type { Asked, Failure } from './actions.js';
+import type { Request, Failure } from './actions.js';
 
 const LOOK_MS = 200;
 
@@ -15,9 +15,9 @@ export interface Looked {
 
 export class Heirs {
   readonly #gone = new Set<string>();
-  readonly #ask: (action: Asked, looked: Looked) => void;
+  readonly #ask: (action: Request, looked: Looked) => void;
 
-  constructor(ask: (action: Asked, looked: Looked) => void) {
+  constructor(ask: (action: Request, looked: Looked) => void) {
     this.#ask = ask;
   }
 

@@ -1,5 +1,5 @@
 /**
- * core/shards: the life of the shards of one server as a pure state machine, in the shape of core/raft. It has no I/O,
+ * core/shards: the shards of one server as a pure state machine, in the shape of core/raft. It has no I/O,
  * no clock and no randomness but what is injected; the same inputs give the same outputs. The server
  * (server/shards/driver.ts) and the simulator (test/sim/owners.ts) drive it.
  *
@@ -16,7 +16,7 @@
  *   not
  *                       fail. A `wait` is done when its time is over: so the driver owns the clock.
  *   copyNoticed(shard, copy, what)   the data plane of an owner has noticed something of a copy (actions.ts)
- *   orphaned(shard, copy, orphan)    the data plane of a copy says that the owner is gone, or that it is not
+ *   ownerSuspected(shard, copy, suspicion)   the data plane of a copy says that the owner is gone, or that it is not
  *   leave()             the server will end; `staying` says what it has not given away yet, `left` what becomes of that
  *   endAll()            the server ends
  *
@@ -27,7 +27,7 @@
  *     plane (server/shards/fence.ts). The data plane keeps that order: a `serve` from before has no effect after it.
  *   - A result is given back in a later turn.
  *
- * A shard that is this server's (held.ts)
+ * A shard that is this server's (owned.ts)
  *     opening ---> announced ---> serving ---> handing ---> closing, or a copy
  *     open(epoch, a random incarnation); nothing is answered
  *              the metadata has its regions, then the last run's leases are over; serve
@@ -46,13 +46,13 @@
  *                           follow: the owner's changes come over a link
  *                                      it may be in sync any time; follows whoever owns the shard
  *                                                   the shard is this server's, with this copy: lead
- *   A copy in sync whose owner seems to be gone is orphaned: in turns, by rank, such copies propose to be promoted. The
+ *   A copy in sync whose owner seems to be gone is ownerSuspected: in turns, by rank, such copies propose to be promoted. The
  *   data plane serves when no lease that the copy has given can be relied on, so a suspicion may be wrong.
  *   What failed before joining: clearing (stop, close), resting, opening again, under another id. What failed since:
  *   renouncing (another name is proposed, as one that no table has) first. From everywhere to clearing when the metadata
  *   does not have it. After some attempts: calling off (its removal is proposed).
  *
- * Copies elsewhere of a shard that is this server's (companions.ts), each by its id
+ * Copies elsewhere of a shard that is this server's (progress.ts), each by its id
  *     joined ---> require ---> proposed ---> in sync ---> late ---> removed
  *   An owner that gives its shard away hands it over to one of them that is in sync (handover.ts, docs/handover.md).
  *   Every config that was applied is told to the data plane (configure), the first before the shard is served.
@@ -77,7 +77,8 @@
  *     plane is told each config in the order in which it was applied.
  *   S-whole: A copy is called whole, when it is removed, only by an owner that has served in this epoch or opened
  *     the shard empty.
- *   S-anew: A copy that joins begins anew with each new owner: that one does not know it.
+ *   S-anew: A copy that joins begins anew with each new owner, unless it followed the epoch before: that owner does
+ *     not know it.
  *   S-handover: A handover is proposed only when the data plane has done it, in an epoch in which the shard was
  *     served; its owner goes on only in a later config.
  *   S-required: A copy is required only by an owner that has served in this epoch: what is promoted after it does
@@ -88,6 +89,17 @@
  * Files: shards (all of them), held, handover, heirs, companions, brake, backup, promotion, copy-end, copy-entry, base,
  * missing-copies, recovered, common (what the metadata says of one), life (the states), actions, changed-shards, report.
  */
-export type { Action, Asked, CopiesNow, CopyNoticed, Failure, HeldBack, Left, Note, Result, Told } from './actions.js';
+export type {
+  Action,
+  Request,
+  CopiesNow,
+  ReplicaEvent,
+  Failure,
+  RejoinBackoff,
+  Left,
+  ShardEvent,
+  Result,
+  Effect,
+} from './actions.js';
 export type { Found } from './recovered.js';
 export { Shards, type ShardsOptions } from './shards.js';

@@ -52,11 +52,11 @@ test('a copy that joins is kept while the shard has no owner, and leads when an 
 test('a copy that joins is kept while its owner is gone, and begins anew when that one is back', (t) => {
   const rig = following();
   const { id } = rig;
-  rig.orphaned(id, 9);
+  rig.ownerSuspected(id, 9);
   t.deepEqual(rig.done('wait'), []);
-  t.deepEqual(rig.orphaned(id, undefined), ['copy-named']);
+  t.deepEqual(rig.ownerSuspected(id, undefined), ['copy-named']);
   const lost = following();
-  lost.orphaned(lost.id, 9);
+  lost.ownerSuspected(lost.id, 9);
   lost.done('wait');
   t.deepEqual(lost.see(reset(lost, lost.id)), [`lead ${lost.log.set.config} []`]);
 });
@@ -67,7 +67,7 @@ test('a copy is not kept for an owner that is gone when the shard has another on
   log.with(heir, next);
   const rig = new Copies(log, id, log.start(id));
   rig.joins();
-  t.deepEqual(rig.orphaned(rig.id, 9), []);
+  t.deepEqual(rig.ownerSuspected(rig.id, 9), []);
   log.promote(heir);
   log.promote(next);
   t.deepEqual(rig.see(), ['copy-named']);
@@ -75,14 +75,14 @@ test('a copy is not kept for an owner that is gone when the shard has another on
 
 test('an owner that does not know the copy is there', (t) => {
   const rig = following();
-  rig.orphaned(rig.id, 9);
+  rig.ownerSuspected(rig.id, 9);
   t.deepEqual(rig.notices(rig.id, 'unknown'), ['copy-named']);
 });
 
 test('a copy that joins again is kept, too', (t) => {
   const rig = inSync();
   rig.see(rig.removed(rig.shards.memberId));
-  rig.orphaned(rig.id, 9);
+  rig.ownerSuspected(rig.id, 9);
   rig.done('wait');
   t.deepEqual(rig.waited(40_000), []);
   const vacant = inSync();

@@ -5,17 +5,17 @@
 import type { CopyMissing, CopyNamed } from '../metadata/copy-commands.js';
 import { isRenounced, isWhole } from '../metadata/copy-sets.js';
 import type { Shard } from '../metadata/state.js';
-import type { Common } from './common.js';
+import type { ShardContext } from './context.js';
 import { ownEntry } from './copy-entry.js';
-import type { Life } from './life.js';
+import type { LocalShard } from './local-shard.js';
 
 export class MissingCopies {
-  readonly #common: Common;
+  readonly #common: ShardContext;
   readonly #propose: (command: CopyMissing | CopyNamed) => void;
   /** Shards of which the metadata is being told that a copy is not here. */
   readonly #missing = new Set<number>();
 
-  constructor(common: Common, propose: (command: CopyMissing | CopyNamed) => void) {
+  constructor(common: ShardContext, propose: (command: CopyMissing | CopyNamed) => void) {
     this.#common = common;
     this.#propose = propose;
   }
@@ -52,12 +52,12 @@ export class MissingCopies {
    * The metadata may have a copy here that joins, and of which the table is gone: it was to become the owner's, and
    * another server was given the shard meanwhile. Nobody is to be given the shard with it.
    */
-  renounce({ shard, epoch }: Shard, lives: ReadonlyMap<number, Life>): void {
+  renounce({ shard, epoch }: Shard, locals: ReadonlyMap<number, LocalShard>): void {
     const copy = ownEntry(this.#common, shard);
     const config = this.#common.metadata.copySets[shard]?.config;
     if (copy?.state !== 'joining' || copy.id === undefined || isRenounced(copy) || config === undefined) return;
-    const life = lives.get(shard);
-    const isHere = life?.kind === 'held' ? life.state.is !== 'closing' : life?.incarnation === copy.id;
+    const local = locals.get(shard);
+    const isHere = local?.kind === 'owned' ? local.state.is !== 'closing' : local?.incarnation === copy.id;
     if (isHere || this.#missing.has(shard)) return;
     const { member, start, worker } = copy;
     const name = { shard, epoch, config, member, start, copy: this.#common.random64() };

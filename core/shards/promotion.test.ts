@@ -10,7 +10,7 @@ import { hexOf } from '../../test/support/metadata-log.js';
 test('a damaged copy does not ask to be promoted', (t) => {
   const rig = inSync();
   rig.notices(rig.id, 'damaged');
-  t.deepEqual(rig.orphaned(rig.id, 9), []);
+  t.deepEqual(rig.ownerSuspected(rig.id, 9), []);
 });
 
 test('a shard that comes with the copy that is here is led, announced, and served when the last run is over', (t) => {
@@ -32,10 +32,10 @@ test('a shard that comes with the copy that is here is led, announced, and serve
 test('a copy whose owner is gone is promoted by its own proposal, and served when that is applied', (t) => {
   const rig = inSync();
   rig.shards.lastRunOver();
-  t.deepEqual(rig.orphaned(hexOf(99), 9), [], 'another copy');
-  t.deepEqual(rig.orphaned(rig.id, 9), ['shards-promoted']);
+  t.deepEqual(rig.ownerSuspected(hexOf(99), 9), [], 'another copy');
+  t.deepEqual(rig.ownerSuspected(rig.id, 9), ['shards-promoted']);
   t.deepEqual(rig.done('propose'), ['follow owner'], 'it was lost: if nobody is there, the data plane says so again');
-  t.deepEqual(rig.orphaned(rig.id, 9), ['shards-promoted']);
+  t.deepEqual(rig.ownerSuspected(rig.id, 9), ['shards-promoted']);
   t.deepEqual(rig.applied(), [`lead ${rig.log.set.config} []`]);
   t.is(rig.log.owner, rig.shards.memberId);
   t.deepEqual(rig.log.set.barrier, { epoch: 1, lsn: 9 });
@@ -44,13 +44,13 @@ test('a copy whose owner is gone is promoted by its own proposal, and served whe
   t.deepEqual(rig.shards.serving, [0]);
 });
 
-test('an orphan that is not in sync waits until it is; one that hears its owner again is none', (t) => {
+test('a copy not in sync that suspects its owner waits until it is in sync, or hears its owner again', (t) => {
   const rig = following();
-  t.deepEqual(rig.orphaned(rig.id, 9), []);
+  t.deepEqual(rig.ownerSuspected(rig.id, 9), []);
   const other = following();
   t.deepEqual(rig.see(rig.log.inSync(rig.shards.memberId, rig.id)), ['shards-promoted']);
-  other.orphaned(other.id, 9);
-  t.deepEqual(other.orphaned(other.id, undefined), []);
+  other.ownerSuspected(other.id, 9);
+  t.deepEqual(other.ownerSuspected(other.id, undefined), []);
   t.deepEqual(other.see(other.log.inSync(other.shards.memberId, other.id)), []);
 });
 
@@ -67,18 +67,18 @@ function second(): Copies {
   return rig;
 }
 
-test('orphans take turns by rank; one whose turn has not come follows again when its owner is back, or another', (t) => {
+test('copies that suspect their owner take turns by rank; one whose turn has not come follows again when its owner is back, or another', (t) => {
   const late = second();
-  t.deepEqual(late.orphaned(late.id, 9), ['wait 30']);
+  t.deepEqual(late.ownerSuspected(late.id, 9), ['wait 30']);
   t.deepEqual(late.done('wait'), ['shards-promoted']);
 
   const back = second();
-  back.orphaned(back.id, 9);
-  t.deepEqual(back.orphaned(back.id, undefined), ['wait 60000']);
+  back.ownerSuspected(back.id, 9);
+  t.deepEqual(back.ownerSuspected(back.id, undefined), ['wait 60000']);
   t.deepEqual(back.done('wait'), [], 'its turn is over');
 
   const taken = second();
-  taken.orphaned(taken.id, 9);
+  taken.ownerSuspected(taken.id, 9);
   const heir = taken.log.set.copies.find((c) => c.id === hexOf(2000))!.member;
   t.deepEqual(taken.see(taken.taken(heir, hexOf(2000))), ['follow owner']);
   t.deepEqual(taken.done('wait'), []);

@@ -4,7 +4,7 @@ import { CopyLog } from '../../test/support/copy-log.js';
 import { hexOf, joinOf } from '../../test/support/metadata-log.js';
 import { Rig } from '../../test/support/shards-rig.js';
 import { RECOVER_MS } from '../metadata/copy-policy.js';
-import { copiesNow } from './companions.js';
+import { copiesNow } from './progress.js';
 
 const START = 30;
 
@@ -106,7 +106,7 @@ test('a copy that is back gives its owner time to come', (t) => {
   const rig = backup();
   const { id } = rig.log.copy(rig.id)!;
   rig.joins(id);
-  rig.shards.orphaned(0, id!, { prepared: 5 });
+  rig.shards.ownerSuspected(0, id!, { prepared: 5 });
   t.deepEqual(rig.asked(), [`wait ${RECOVER_MS}`]);
   t.deepEqual(rig.waited(RECOVER_MS), ['shards-promoted']);
 });
@@ -115,7 +115,7 @@ test('a marked copy follows nobody and asks for nothing, until it is made anew o
   const rig = backup();
   const { id } = rig.log.copy(rig.id)!;
   t.deepEqual(rig.joins(id, { early: true }), ['wait 40000']);
-  rig.shards.orphaned(0, id!, { prepared: 5 });
+  rig.shards.ownerSuspected(0, id!, { prepared: 5 });
   t.deepEqual(rig.asked(), []);
   rig.log.without(rig.id);
   t.deepEqual(rig.see(), ['stop']);

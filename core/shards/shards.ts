@@ -1,20 +1,28 @@
 /**
- * All shards of one start of a server: gives each what concerns it, and begins and ends their lives. The contract is in
+ * All shards of one start of a server: gives each what concerns it, and begins and ends them. The contract is in
  * index.ts.
  */
 import { tableMemory, workersOf } from '../metadata/placement.js';
 import { EMPTY } from '../metadata/reduce.js';
 import type { MetadataState, Shard } from '../metadata/state.js';
-import type { Action, Asked, CopyNoticed, HeldBack, Left, Result, Told } from './actions.js';
-import { advanceBackup, backupDone, endBackup, isNone, openBackup, orphaned } from './backup.js';
+import type { Action, Request, ReplicaEvent, RejoinBackoff, Left, Result, Effect } from './actions.js';
+import { advanceBackup, backupDone, endBackup, isNone, openBackup, ownerSuspected } from './backup.js';
 import { ChangedShards } from './changed-shards.js';
-import { isDurable, isNamed, type Common } from './common.js';
-import { copiesDone, copiesNow, copyNoticed } from './companions.js';
+import { isDurable, isNamed, type ShardContext } from './context.js';
+import { copiesDone, copiesNow, copyNoticed } from './progress.js';
 import { throwAway } from './copy-end.js';
 import { ownEntry } from './copy-entry.js';
-import { advanceHeld, endHeld, heldDone } from './held.js';
+import { advanceOwned, endOwned, ownedDone } from './owned.js';
 import { Heirs, type Looked } from './heirs.js';
-import { newBackup, noCompanions, serves, type Backup, type Held, type Life, type Orphan } from './life.js';
+import {
+  newBackup,
+  newTracker,
+  serves,
+  type Backup,
+  type Owned,
+  type LocalShard,
+  type Suspicion,
+} from './local-shard.js';
 import { MissingCopies } from './missing-copies.js';
 import { keepsUnread, takeUp, type Found } from './recovered.js';
 import { fullCopiesOf, heirsOf, heldBackOf, isSettled, leftOf, stayingOf } from './report.js';
@@ -32,18 +40,18 @@ export interface ShardsOptions {
 }
 
 /**
- * What a result is for: a life and its state, or a part of one; a shard of which the metadata has what is not here; or a
+ * What a result is for: a shard and its state, or a part of one; a shard of which the metadata has what is not here; or a
  * server that may take shards over when this one ends.
  */
 type Waiting =
-  | { readonly life: Life; readonly state: Life['state']; readonly did: Asked['do'] }
-  | { readonly life: Held; readonly part: object; readonly did: Asked['do'] }
+  | { readonly local: LocalShard; readonly state: LocalShard['state']; readonly did: Request['do'] }
+  | { readonly local: Owned; readonly part: object; readonly did: Request['do'] }
   | { readonly missing: number }
   | { readonly heir: Looked };
 
-export class Shards implements Common {
+export class Shards implements ShardContext {
   readonly #options: ShardsOptions;
-  readonly #lives = new Map<number, Life>();
+  readonly #locals = new Map<number, LocalShard>();
   readonly #waiting = new Map<number, Waiting>();
   /** Shards whose copies were called off here for want of memory. */
   readonly #tooFull = new Set<number>();
@@ -85,22 +93,22 @@ export class Shards implements Common {
   lastRunOver(): void {
     this.#leasesOver = true;
     if (this.#ended) return;
-    for (const life of [...this.#lives.values()]) this.#advance(life);
+    for (const local of [...this.#locals.values()]) this.#advance(local);
   }
 
   /** The data plane has noticed something of a copy: of a shard that is this server's, or of another's shard here. */
-  copyNoticed(shard: number, copy: string, what: CopyNoticed): void {
-    const life = this.#lives.get(shard);
-    if (this.#ended || life === undefined) return;
+  copyNoticed(shard: number, copy: string, what: ReplicaEvent): void {
+    const local = this.#locals.get(shard);
+    if (this.#ended || local === undefined) return;
     if (what === 'damaged' || what === 'unknown' || what === 'full') {
-      if (life.kind === 'backup' && life.incarnation === copy) isNone(this, life, what);
-    } else if (life.kind === 'held' && life.state.is !== 'closing') copyNoticed(this, life, copy, what);
+      if (local.kind === 'backup' && local.incarnation === copy) isNone(this, local, what);
+    } else if (local.kind === 'owned' && local.state.is !== 'closing') copyNoticed(this, local, copy, what);
   }
 
   /** The data plane says that the owner of a shard is gone, of which this copy is here; undefined: it is not. */
-  orphaned(shard: number, copy: string, orphan: Orphan | undefined): void {
-    const life = this.#lives.get(shard);
-    if (!this.#ended && life?.kind === 'backup' && life.incarnation === copy) orphaned(this, life, orphan);
+  ownerSuspected(shard: number, copy: string, suspicion: Suspicion | undefined): void {
+    const local = this.#locals.get(shard);
+    if (!this.#ended && local?.kind === 'backup' && local.incarnation === copy) ownerSuspected(this, local, suspicion);
   }
 
   done(result: Result): void {
@@ -114,15 +122,15 @@ export class Shards implements Common {
     } else if ('heir' in waiting) {
       this.#heirs.done(waiting.heir, failed);
     } else if ('part' in waiting) {
-      const { life, part, did } = waiting;
-      if (this.#lives.get(life.shard) !== life || life.state.is === 'closing') return;
-      copiesDone(this, life, part, did, result);
+      const { local, part, did } = waiting;
+      if (this.#locals.get(local.shard) !== local || local.state.is === 'closing') return;
+      copiesDone(this, local, part, did, result);
     } else {
-      const { life, state, did } = waiting;
+      const { local, state, did } = waiting;
       // Of an earlier state it says nothing about this one.
-      if (this.#lives.get(life.shard) !== life || life.state !== state) return;
-      if (life.kind === 'held') heldDone(this, life, did, failed);
-      else backupDone(this, life, did, failed);
+      if (this.#locals.get(local.shard) !== local || local.state !== state) return;
+      if (local.kind === 'owned') ownedDone(this, local, did, failed);
+      else backupDone(this, local, did, failed);
     }
     this.#look();
   }
@@ -130,14 +138,14 @@ export class Shards implements Common {
   /** This server will end: its shards are given to copies in sync, and nobody is to wait for its own copies. */
   leave(): void {
     this.#leaving = true;
-    for (const life of [...this.#lives.values()]) this.#advance(life);
-    this.#heirs.watch(heirsOf(this, this.#lives.values()));
+    for (const local of [...this.#locals.values()]) this.#advance(local);
+    this.#heirs.watch(heirsOf(this, this.#locals.values()));
   }
 
   /** This server ends: whatever is open is closed. Nothing else is done any more. */
   endAll(): void {
-    for (const one of this.#lives.values()) {
-      if (one.kind === 'held') endHeld(this, one);
+    for (const one of this.#locals.values()) {
+      if (one.kind === 'owned') endOwned(this, one);
       else endBackup(this, one);
     }
     this.#ended = true;
@@ -154,50 +162,50 @@ export class Shards implements Common {
 
   /** Every shard that the metadata gives to this server, or can give to nobody else, is served. */
   get settled(): boolean {
-    return isSettled(this, this.#lives);
+    return isSettled(this, this.#locals);
   }
 
   /** What this server, which ends, waits for: shards that others may take over, and copies that are waited for. */
   get staying(): number[] {
-    return stayingOf(this, this.#lives.values(), this.#heirs.gone);
+    return stayingOf(this, this.#locals.values(), this.#heirs.gone);
   }
 
   get left(): Left[] {
-    return leftOf(this, this.#lives.values(), this.#heirs.gone);
+    return leftOf(this, this.#locals.values(), this.#heirs.gone);
   }
 
   /** Copies of shards here that were late too often, and are not waited for yet. */
-  get heldBack(): HeldBack[] {
-    return heldBackOf(this.#lives.values());
+  get heldBack(): RejoinBackoff[] {
+    return heldBackOf(this.#locals.values());
   }
 
   /** Shards of which a copy here lacks memory for what their owners have. */
   get fullCopies(): number[] {
-    return fullCopiesOf(this, this.#lives.values(), this.#tooFull);
+    return fullCopiesOf(this, this.#locals.values(), this.#tooFull);
   }
 
   /** Numbers of the shards that are served. */
   get serving(): number[] {
-    return [...this.#lives.values()]
+    return [...this.#locals.values()]
       .filter(serves)
-      .map((life) => life.shard)
+      .map((local) => local.shard)
       .sort((a, b) => a - b);
   }
 
   /** The shard at this server, as long as the metadata has it so: open and announced. */
   announced(shard: number): Shard | undefined {
-    const life = this.#lives.get(shard);
+    const local = this.#locals.get(shard);
     const s = this.#metadata.shards[shard];
     return !this.#ended &&
-      life?.kind === 'held' &&
+      local?.kind === 'owned' &&
       s?.owner === this.memberId &&
-      s.epoch === life.epoch &&
-      s.incarnation === life.incarnation
+      s.epoch === local.epoch &&
+      s.incarnation === local.incarnation
       ? s
       : undefined;
   }
 
-  // ---------------------------------------------------------------- what lives have in common
+  // ---------------------------------------------------------------- what shards have in common
 
   get memberId(): string {
     return this.#options.memberId;
@@ -218,16 +226,16 @@ export class Shards implements Common {
     return this.#leasesOver;
   }
 
-  act(action: Told): void {
+  act(action: Effect): void {
     this.#actions.push(action);
   }
 
-  ask(life: Life, action: Asked): void {
-    this.#ask(action, { life, state: life.state, did: action.do });
+  ask(local: LocalShard, action: Request): void {
+    this.#ask(action, { local, state: local.state, did: action.do });
   }
 
-  askFor(life: Held, part: object, action: Asked): void {
-    this.#ask(action, { life, part, did: action.do });
+  askFor(local: Owned, part: object, action: Request): void {
+    this.#ask(action, { local, part, did: action.do });
   }
 
   random64(): string {
@@ -247,52 +255,52 @@ export class Shards implements Common {
     // One that was promoted by its own proposal is open under the incarnation that it named there.
     const incarnation = s.incarnation ?? this.random64();
     const copies = copiesNow(this, s, set);
-    const held: Held = {
-      kind: 'held',
+    const held: Owned = {
+      kind: 'owned',
       shard,
       epoch,
       incarnation,
       worker,
-      copies: noCompanions(set.config, copies.joining),
+      copies: newTracker(set.config, copies.joining),
       state: { is: 'leading' },
     };
-    this.#lives.set(shard, held);
+    this.#locals.set(shard, held);
     this.act({ do: 'note', note: { of: 'copy leads', shard, epoch } });
     this.ask(held, { do: 'lead', shard, epoch, incarnation, copies });
   }
 
-  steppedDown({ shard, epoch, worker }: Held, copy: string): void {
+  steppedDown({ shard, epoch, worker }: Owned, copy: string): void {
     const set = this.#metadata.copySets[shard];
-    const life = newBackup(shard, worker);
-    Object.assign(life, { epoch, incarnation: copy, named: true, state: { is: 'stepping down' } });
-    this.#lives.set(shard, life);
+    const local = newBackup(shard, worker);
+    Object.assign(local, { epoch, incarnation: copy, named: true, state: { is: 'stepping down' } });
+    this.#locals.set(shard, local);
     const isHanded = set?.handed === this.#metadata.shards[shard]?.epoch;
     this.act({ do: 'note', note: { of: isHanded ? 'handed over' : 'deposed', shard, epoch } });
-    this.ask(life, { do: 'step down', shard, copy });
+    this.ask(local, { do: 'step down', shard, copy });
   }
 
-  noCopy({ shard, epoch, incarnation, worker }: Held): void {
-    const life: Backup = { ...newBackup(shard, worker), epoch, incarnation };
-    this.#lives.set(shard, life);
-    throwAway(this, life);
+  noCopy({ shard, epoch, incarnation, worker }: Owned): void {
+    const local: Backup = { ...newBackup(shard, worker), epoch, incarnation };
+    this.#locals.set(shard, local);
+    throwAway(this, local);
   }
 
-  end(life: Life): void {
-    this.#lives.delete(life.shard);
-    this.#changed.again(life.shard);
-    if (life.kind === 'backup' && life.state.is === 'calling off' && life.full) this.#tooFull.add(life.shard);
+  end(local: LocalShard): void {
+    this.#locals.delete(local.shard);
+    this.#changed.again(local.shard);
+    if (local.kind === 'backup' && local.state.is === 'calling off' && local.full) this.#tooFull.add(local.shard);
   }
 
-  #ask(action: Asked, waiting: Waiting): void {
+  #ask(action: Request, waiting: Waiting): void {
     const of = ++this.#ticket;
     this.#waiting.set(of, waiting);
     this.#actions.push({ ...action, of });
   }
 
-  #advance(life: Life): void {
-    if (this.#lives.get(life.shard) !== life) return;
-    if (life.kind === 'held') advanceHeld(this, life);
-    else advanceBackup(this, life);
+  #advance(local: LocalShard): void {
+    if (this.#locals.get(local.shard) !== local) return;
+    if (local.kind === 'owned') advanceOwned(this, local);
+    else advanceBackup(this, local);
   }
 
   /** What the metadata takes away first: a lease that is granted now relies on that being asked for. */
@@ -303,21 +311,21 @@ export class Shards implements Common {
 
   #lookOnce(): void {
     const draining = this.#metadata.servers.flatMap((one) => (one.draining ? [one.id] : [])).join();
-    if (draining !== this.#draining) for (const shard of this.#lives.keys()) this.#changed.again(shard);
+    if (draining !== this.#draining) for (const shard of this.#locals.keys()) this.#changed.again(shard);
     this.#draining = draining;
     const changed = this.#changed.since(this.#metadata);
     for (const { shard } of changed) {
-      const life = this.#lives.get(shard);
-      if (life !== undefined) this.#advance(life);
+      const local = this.#locals.get(shard);
+      if (local !== undefined) this.#advance(local);
     }
     if (!isNamed(this)) return; // mutation: shards/opened-unnamed
     this.#limit();
-    for (const one of this.#found.splice(0)) takeUp(this, one, (life) => this.#lives.set(life.shard, life));
+    for (const one of this.#found.splice(0)) takeUp(this, one, (local) => this.#locals.set(local.shard, local));
     this.#unread = this.#unread.filter((one) => keepsUnread(this, one));
-    const fresh = changed.filter((s) => s.owner === this.memberId && !this.#lives.has(s.shard));
+    const fresh = changed.filter((s) => s.owner === this.memberId && !this.#locals.has(s.shard));
     if (fresh.length > 0) this.#openAll(fresh);
     for (const s of changed) this.#copies(s);
-    for (const s of changed) this.#missing.renounce(s, this.#lives);
+    for (const s of changed) this.#missing.renounce(s, this.#locals);
   }
 
   /** Of all tables here, and those that come. */
@@ -331,18 +339,18 @@ export class Shards implements Common {
   #openAll(shards: readonly Shard[]): void {
     for (const { shard, epoch, worker } of shards) {
       if (this.#missing.isLost(shard)) continue; // mutation: shards/opened-empty
-      const life: Held = {
-        kind: 'held',
+      const local: Owned = {
+        kind: 'owned',
         shard,
         epoch,
         incarnation: this.random64(),
         worker,
-        copies: noCompanions(),
+        copies: newTracker(),
         state: { is: 'opening' },
       };
-      this.#lives.set(shard, life);
-      const { incarnation } = life;
-      this.ask(life, {
+      this.#locals.set(shard, local);
+      const { incarnation } = local;
+      this.ask(local, {
         do: 'open',
         shard,
         worker,
@@ -360,11 +368,11 @@ export class Shards implements Common {
     const { memberId } = this;
     const me = this.#metadata.members.get(memberId);
     const isWanted = ownEntry(this, shard)?.state === 'joining';
-    if (!isWanted || this.#leaving || me === undefined || owner === memberId || this.#lives.has(shard)) return;
+    if (!isWanted || this.#leaving || me === undefined || owner === memberId || this.#locals.has(shard)) return;
     if (owner === undefined || incarnation === undefined) return;
-    const life = newBackup(shard, this.#lives.size % workersOf(me));
-    life.full = this.#tooFull.delete(shard);
-    this.#lives.set(shard, life);
-    openBackup(this, life);
+    const local = newBackup(shard, this.#locals.size % workersOf(me));
+    local.full = this.#tooFull.delete(shard);
+    this.#locals.set(shard, local);
+    openBackup(this, local);
   }
 }

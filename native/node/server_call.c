@@ -155,7 +155,7 @@ static void notify(napi_env env, const call *c) {
     static const char *const names[] = { [CALL_NOTICE] = "onLayout",
                                          [CALL_UNREACHABLE] = "onUnreachable",
                                          [CALL_COPY] = "onCopy",
-                                         [CALL_SUSPICION] = "onOrphan",
+                                         [CALL_SUSPICION] = "onSuspicion",
                                          [CALL_LOG_FAILED] = "onLogFailed",
                                          [CALL_SNAPSHOT_FAILED] = "onSnapshotFailed",
                                          [CALL_ENDED] = "onEnded",

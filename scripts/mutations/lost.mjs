@@ -13,7 +13,7 @@ const policy = (title) => ({ test: 'core/metadata/copy-policy.test.ts', title })
 
 export const mutations = rows('lost', {
   'vacant-discarded': [instead('true', 'false'), VACANT],
-  'orphan-discarded': [
+  'suspicion-discarded': [
     never(),
     lost('a copy that joins is kept while its owner is gone, and begins anew when that one is back'),
   ],

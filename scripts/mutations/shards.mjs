@@ -5,7 +5,7 @@ import { rows } from './checks/rows.mjs';
 const full = (title) => ({ test: 'core/shards/full.test.ts', title });
 const handover = (title) => ({ test: 'core/shards/handover.test.ts', title });
 const backup = (title) => ({ test: 'core/shards/backup.test.ts', title });
-const companions = (title) => ({ test: 'core/shards/companions.test.ts', title });
+const progress = (title) => ({ test: 'core/shards/progress.test.ts', title });
 const promotion = (title) => ({ test: 'core/shards/promotion.test.ts', title });
 const replicated = (simulation, from = 1) => ({ simulation, from, application: 'replicas', seeds: 20, steps: 10_000 });
 const simulated = (simulation, from = 1) => ({ simulation, from, application: 'owners', seeds: 40, steps: 20_000 });
@@ -40,16 +40,16 @@ export const mutations = rows('shards', {
   ],
   'required-while-relied-on': [
     always(),
-    companions('no copy is required before its owner serves: others may be relied on until then'),
+    progress('no copy is required before its owner serves: others may be relied on until then'),
   ],
   'config-untold': [without('set.config'), replicated(/: (copies in sync|seen values|copies): /)],
   'served-alone': [
     without('isAlone'),
-    companions('a new shard is served when another server has a copy of it, and then counts its own'),
+    progress('a new shard is served when another server has a copy of it, and then counts its own'),
   ],
   'served-uncounted': [
     never(),
-    companions('a new shard is served when another server has a copy of it, and then counts its own'),
+    progress('a new shard is served when another server has a copy of it, and then counts its own'),
   ],
   'served-unannounced': [without('incarnation'), simulated(WRONG_CALL)],
   'served-under-old-leases': [without('c.leasesOver'), simulated(TWO_OWNERS)],

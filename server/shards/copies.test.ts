@@ -1,6 +1,6 @@
 /**
  * Copies of shards over a data plane that is only remembered; the rules are in core/shards/backup.test.ts,
- * promotion.test.ts and companions.test.ts.
+ * promotion.test.ts and progress.test.ts.
  */
 import test, { type ExecutionContext } from 'ava';
 import type { Command } from '../../core/metadata/commands.js';

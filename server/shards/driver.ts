@@ -1,5 +1,5 @@
 /**
- * Runs the life of this server's shards (core/shards): gives it the metadata, does what it asks of the data plane and
+ * Runs this server's shards (core/shards): gives it the metadata, does what it asks of the data plane and
  * of the metadata group, and gives the results back. It decides nothing.
  */
 import type { Command } from '../../core/metadata/commands.js';
@@ -12,10 +12,10 @@ import { fromHex64, toHex64 } from '../../core/hex64.js';
 import {
   Shards,
   type Action,
-  type Asked,
+  type Request,
   type CopiesNow,
   type Found,
-  type HeldBack,
+  type RejoinBackoff,
   type Left,
 } from '../../core/shards/index.js';
 import type { CopyConfig, CopyEvent, CopyOptions, CopyStats, DataPlane } from '../../native/data-plane.js';
@@ -25,14 +25,14 @@ import type { Outcome } from '../metadata/proposer.js';
 import { asFarkvError } from '../native-errors.js';
 import { Fence } from './fence.js';
 import { openedCommand } from './layout-delta.js';
-import { LayoutTeller } from './layout-teller.js';
+import { LayoutPublisher } from './layout-publisher.js';
 import { MoveErrors, type MoveError } from './move-errors.js';
-import { Notes } from './notes.js';
+import { ShardEvents } from './shard-events.js';
 
 /** What is in the way of a server's shards. */
 export interface Troubles {
   readonly moveErrors: readonly MoveError[];
-  readonly heldBack: readonly HeldBack[];
+  readonly heldBack: readonly RejoinBackoff[];
   readonly fullCopies: readonly number[];
 }
 export const NO_TROUBLES: Troubles = { moveErrors: [], heldBack: [], fullCopies: [] };
@@ -95,7 +95,7 @@ const LOOK_AGAIN_MS = 100;
 /** As many as followOwner takes. */
 const OWNER_ADDRESSES = 8;
 type OfCopies = Extract<
-  Asked,
+  Request,
   {
     do: 'follow' | 'keep base' | 'follow owner' | 'lead' | 'configure' | 'require' | 'drop' | 'hand over' | 'step down';
   }
@@ -109,9 +109,9 @@ export class ShardDriver {
   readonly #closes = new Map<number, Promise<unknown>>();
   readonly #copied = new Map<number, CopyStats>();
   readonly #fence: Fence;
-  readonly #teller: LayoutTeller;
+  readonly #teller: LayoutPublisher;
   readonly #moveErrors = new MoveErrors();
-  readonly #notes: Notes;
+  readonly #notes: ShardEvents;
   #closing = false;
   /** Of the last run. */
   #leasesOver = false;
@@ -127,7 +127,7 @@ export class ShardDriver {
       ...(options.found === undefined ? {} : { found: options.found }),
     });
     this.#fence = new Fence(() => dataPlane.stats());
-    this.#notes = new Notes({
+    this.#notes = new ShardEvents({
       memberId,
       log,
       moveErrors: this.#moveErrors,
@@ -135,7 +135,7 @@ export class ShardDriver {
       statsOf: (shard) => this.#copied.get(shard),
       movesHere: (shard) => heirNamed(options.state(), shard) === memberId,
     });
-    this.#teller = new LayoutTeller({
+    this.#teller = new LayoutPublisher({
       dataPlane,
       sleep,
       log,
@@ -195,8 +195,9 @@ export class ShardDriver {
   }
 
   /** The data plane says that the owner of a shard is gone, of which a copy is here, or that it is not. */
-  copyOrphaned(shard: number, copy: bigint, gone: boolean, prepared: number): void {
-    if (!this.#closing) this.#input(() => this.#shards.orphaned(shard, toHex64(copy), gone ? { prepared } : undefined));
+  ownerSuspected(shard: number, copy: bigint, gone: boolean, prepared: number): void {
+    if (!this.#closing)
+      this.#input(() => this.#shards.ownerSuspected(shard, toHex64(copy), gone ? { prepared } : undefined));
   }
 
   /** Resolves when the data plane has stopped answering for every shard that was taken away by now. */
@@ -288,7 +289,7 @@ export class ShardDriver {
   }
 
   /** Asks the data plane before it returns. */
-  #ask(action: Asked & { readonly of: number }): void {
+  #ask(action: Request & { readonly of: number }): void {
     const { of } = action;
     this.#execute(action).then(
       (lsn) => this.#input(() => this.#shards.done({ of, ...(lsn === undefined ? {} : { lsn }) })),
@@ -301,7 +302,7 @@ export class ShardDriver {
   }
 
   /** What was committed, of `require`. */
-  async #execute(action: Asked): Promise<number | undefined> {
+  async #execute(action: Request): Promise<number | undefined> {
     const { dataPlane, memberId, incarnation: memberIncarnation, sleep, log } = this.#options;
     switch (action.do) {
       case 'open': {

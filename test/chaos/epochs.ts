@@ -21,7 +21,7 @@ const TOLD_LATE_NS = 3e9;
 /** native/table/layout.h: the low bits of a version count in the epoch. */
 const SEQUENCE_BITS = 44n;
 
-/** What an owner logs (server/shards/notes.ts). */
+/** What an owner logs (server/shards/shard-events.ts). */
 const LEADS = /shard (\d+) comes to this server in epoch (\d+), with the copy that is here/gu;
 
 /** What a shard is called that came to this owner in this epoch. */

@@ -2,7 +2,7 @@
  * The copies of one life of a member, simulated: tables that are lists of records (copies/table.ts), links between them
  * that work or do not, and what the data plane promises of a copy (native/data-plane.ts). Time is the member's own.
  */
-import type { CopiesNow, CopyNoticed, Failure } from '../../core/shards/index.js';
+import type { CopiesNow, ReplicaEvent, Failure } from '../../core/shards/index.js';
 import type { Copy, CopySet, Policy } from '../../core/metadata/state.js';
 import type { Random } from '../support/random.js';
 import { newPeer, Table, type Peer } from './copies/table.js';
@@ -14,12 +14,12 @@ export interface CopyTablesOptions {
   readonly record: () => number;
   /** The tables of another member's life, if it runs and can be reached. */
   readonly reach: (id: string, start: string) => CopyTables | undefined;
-  readonly notice: (shard: number, copy: string, what: CopyNoticed) => void;
-  readonly orphaned: (shard: number, copy: string, orphan: { readonly prepared: number } | undefined) => void;
+  readonly notice: (shard: number, copy: string, what: ReplicaEvent) => void;
+  readonly ownerSuspected: (shard: number, copy: string, suspicion: { readonly prepared: number } | undefined) => void;
   /** There is a way for values from the owner. */
   readonly linked: (owner: string) => boolean;
   readonly counted: (
-    what: 'led' | 'handed' | 'joined' | 'late' | 'back' | 'orphaned' | 'damaged' | 'refused' | 'kept',
+    what: 'led' | 'handed' | 'joined' | 'late' | 'back' | 'suspected' | 'damaged' | 'refused' | 'kept',
   ) => void;
 }
 
@@ -51,7 +51,7 @@ export class CopyTables {
   readonly #copies = new Set<number>();
   readonly #heard = new Map<string, Heard>();
   /** Copies here that have said so since they acknowledged last. */
-  readonly #orphans = new Set<number>();
+  readonly #suspecting = new Set<number>();
   /** Since when copies here hear nothing of their owners. */
   readonly #listened = new Map<number, number>();
   #calls = 0;
@@ -103,7 +103,7 @@ export class CopyTables {
 
   followOwner(shard: number, owner: Followed): void {
     this.#followed.set(shard, owner);
-    this.#orphans.delete(shard);
+    this.#suspecting.delete(shard);
     this.#listened.set(shard, this.#options.nowMs());
   }
 
@@ -238,20 +238,20 @@ export class CopyTables {
     }
     if (random.below(4) > 0) table.take(owner, 1 + random.below(4));
     table.grantedUntilMs = Math.max(table.grantedUntilMs, nowMs() + COPY_LEASE_MS * (1 + DRIFT));
-    if (this.#orphans.delete(shard)) this.#options.orphaned(shard, table.id, undefined);
+    if (this.#suspecting.delete(shard)) this.#options.ownerSuspected(shard, table.id, undefined);
     if (random.below(4) === 0) return;
     other.acknowledged(shard, peer, table.log.length);
   }
 
   /** Nobody answers where the owner was, or nothing has come of it for a lease. Both may be wrong. */
   #watch(shard: number, table: Table, isRefused: boolean): void {
-    const { random, nowMs, orphaned, counted } = this.#options;
-    if (this.#orphans.has(shard) || !this.#followed.has(shard)) return;
+    const { random, nowMs, ownerSuspected, counted } = this.#options;
+    if (this.#suspecting.has(shard) || !this.#followed.has(shard)) return;
     const silentMs = Math.max(table.grantedUntilMs, (this.#listened.get(shard) ?? nowMs()) + COPY_LEASE_MS);
     if (!(isRefused && random.below(4) === 0) && nowMs() < silentMs + COPY_LEASE_MS / 4) return;
-    this.#orphans.add(shard);
-    counted('orphaned');
-    orphaned(shard, table.id, { prepared: table.log.length });
+    this.#suspecting.add(shard);
+    counted('suspected');
+    ownerSuspected(shard, table.id, { prepared: table.log.length });
   }
 
   /** At the owner: it asks to follow, and cannot. */

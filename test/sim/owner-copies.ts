@@ -126,8 +126,8 @@ export class OwnerCopies {
 
   /** Operators who change their minds. */
   unrest(): Command | undefined {
-    const { random, calmed } = this.world;
-    return calmed || random.below(40) > 0 ? undefined : this.#policy();
+    const { random, forgetLate } = this.world;
+    return forgetLate || random.below(40) > 0 ? undefined : this.#policy();
   }
 
   #policy(): Command {

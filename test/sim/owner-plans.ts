@@ -26,8 +26,8 @@ export function setUp(
 }
 
 /** Operators who change their minds. */
-export function unrest({ random, calmed }: World, state: MetadataState): Command | undefined {
-  if (calmed || random.below(6) > 0) return undefined;
+export function unrest({ random, forgetLate }: World, state: MetadataState): Command | undefined {
+  if (forgetLate || random.below(6) > 0) return undefined;
   const server = random.pick(state.servers);
   const s = random.pick(state.shards);
   const members = [...state.members.keys()];

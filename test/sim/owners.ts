@@ -102,7 +102,8 @@ export class Owners {
         return cut || other === undefined || other.paused || life?.incarnation !== start ? undefined : life.copies;
       },
       notice: (shard, copy, what) => plane().input((shards) => shards.copyNoticed(shard, copy, what)),
-      orphaned: (shard, copy, orphan) => plane().input((shards) => shards.orphaned(shard, copy, orphan)),
+      ownerSuspected: (shard, copy, suspicion) =>
+        plane().input((shards) => shards.ownerSuspected(shard, copy, suspicion)),
       counted: (what) => copies.count(what),
       linked: (owner) => copies.linked(idOf(member.id), owner),
     });
@@ -178,7 +179,8 @@ export class Owners {
       this.#listen(member, life, now);
     }
     this.#own(member, life);
-    if (node.role === 'leader' && !this.world.calmed && this.world.random.below(150) === 0) this.#standStill(member);
+    if (node.role === 'leader' && !this.world.forgetLate && this.world.random.below(150) === 0)
+      this.#standStill(member);
   }
 
   /**

@@ -1,8 +1,8 @@
 /** The simulated data plane does what it is asked for in order, as the product's does, though each may come late. */
 import test from 'ava';
 import { EMPTY } from '../../core/metadata/reduce.js';
-import type { Asked } from '../../core/shards/index.js';
-import { newBackup } from '../../core/shards/life.js';
+import type { Request } from '../../core/shards/index.js';
+import { newBackup } from '../../core/shards/local-shard.js';
 import { Random } from '../support/random.js';
 import { CopyTables } from './copy-tables.js';
 import { Plane } from './plane.js';
@@ -41,7 +41,7 @@ class Rig {
         record: () => 1,
         reach: () => undefined,
         notice: nothing,
-        orphaned: nothing,
+        ownerSuspected: nothing,
         linked: () => true,
         counted: nothing,
       }),
@@ -64,7 +64,7 @@ class Rig {
     });
   }
 
-  ask(...actions: Asked[]): void {
+  ask(...actions: Request[]): void {
     this.#plane.input((shards) => {
       for (const action of actions) shards.ask(this.#life, action);
     });

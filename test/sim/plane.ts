@@ -7,7 +7,7 @@
  */
 import type { Command } from '../../core/metadata/commands.js';
 import type { MetadataState } from '../../core/metadata/state.js';
-import { Shards, type Action, type Asked, type Failure } from '../../core/shards/index.js';
+import { Shards, type Action, type Request, type Failure } from '../../core/shards/index.js';
 import type { Random } from '../support/random.js';
 import { Violation } from './checker.js';
 import type { CopyTables } from './copy-tables.js';
@@ -129,7 +129,7 @@ export class Plane {
     else if ('of' in action) this.#ask(action);
   }
 
-  #ask(action: Asked & { readonly of: number }): void {
+  #ask(action: Request & { readonly of: number }): void {
     const { of } = action;
     switch (action.do) {
       case 'open':
@@ -220,7 +220,7 @@ export class Plane {
     return table;
   }
 
-  #open({ shard, epoch, incarnation }: Extract<Asked, { do: 'open' }>): void {
+  #open({ shard, epoch, incarnation }: Extract<Request, { do: 'open' }>): void {
     const { copies } = this.#options;
     if (this.#tables.has(shard)) throw new Violation('shards', `shard ${shard} is open already`);
     const table: Served = {
@@ -263,7 +263,7 @@ export class Plane {
   }
 
   #ofCopies(
-    action: Extract<Asked, { do: 'follow' | 'follow owner' | 'lead' | 'configure' | 'require' | 'drop' }> & {
+    action: Extract<Request, { do: 'follow' | 'follow owner' | 'lead' | 'configure' | 'require' | 'drop' }> & {
       readonly of: number;
     },
     copies: CopyTables,
@@ -320,7 +320,7 @@ export class Plane {
 
   /** Done when nobody relies on it any more and the copy has all; it may take too long. */
   #handOver(
-    { shard, copy, of }: Extract<Asked, { do: 'hand over' }> & { readonly of: number },
+    { shard, copy, of }: Extract<Request, { do: 'hand over' }> & { readonly of: number },
     copies: CopyTables,
   ): void {
     const { nowMs, random } = this.#options;
@@ -369,7 +369,7 @@ export class Plane {
     });
   }
 
-  #copy({ shard, source, owner, base, of }: Extract<Asked, { do: 'copy' }> & { readonly of: number }): void {
+  #copy({ shard, source, owner, base, of }: Extract<Request, { do: 'copy' }> & { readonly of: number }): void {
     const { random, planeOf, copies } = this.#options;
     const table = this.#table(shard);
     if (base) {

@@ -137,7 +137,7 @@ export class World {
     while (this.now < end && !condition()) this.#next();
   }
 
-  get calmed(): boolean {
+  get forgetLate(): boolean {
     return this.#calm;
   }
 

@@ -1,6 +1,6 @@
 /** Shards of one server, whose actions are done when a test says so. */
 import type { Command } from '../../core/metadata/commands.js';
-import type { Action, Asked, CopyNoticed, Failure, Note } from '../../core/shards/actions.js';
+import type { Action, Request, ReplicaEvent, Failure, ShardEvent } from '../../core/shards/actions.js';
 import type { Found } from '../../core/shards/recovered.js';
 import { Shards } from '../../core/shards/shards.js';
 import { hexOf, type MetadataLog } from './metadata-log.js';
@@ -9,9 +9,9 @@ import { hexOf, type MetadataLog } from './metadata-log.js';
 export class Rig<L extends MetadataLog = MetadataLog> {
   readonly log: L;
   readonly shards: Shards;
-  readonly #open: (Asked & { readonly of: number })[] = [];
+  readonly #open: (Request & { readonly of: number })[] = [];
   /** What operators are told. */
-  readonly notes: Note[] = [];
+  readonly notes: ShardEvent[] = [];
   #names: number;
 
   constructor(log: L, memberId = 's1', memberIncarnation = hexOf(1), names = 100, found: readonly Found[] = []) {
@@ -58,7 +58,7 @@ export class Rig<L extends MetadataLog = MetadataLog> {
   }
 
   /** The oldest that is under way of these. */
-  done(what: Asked['do'], failed?: Failure, lsn?: number): string[] {
+  done(what: Request['do'], failed?: Failure, lsn?: number): string[] {
     return this.#done(
       this.#open.find((action) => action.do === what),
       what,
@@ -90,14 +90,14 @@ export class Rig<L extends MetadataLog = MetadataLog> {
   }
 
   /** The data plane has noticed something of a copy. */
-  notices(copy: string, what: CopyNoticed): string[] {
+  notices(copy: string, what: ReplicaEvent): string[] {
     this.shards.copyNoticed(0, copy, what);
     return this.asked();
   }
 
   /** The data plane says that the owner of the copy here is gone, with this last record, or that it is not. */
-  orphaned(copy: string, prepared: number | undefined): string[] {
-    this.shards.orphaned(0, copy, prepared === undefined ? undefined : { prepared });
+  ownerSuspected(copy: string, prepared: number | undefined): string[] {
+    this.shards.ownerSuspected(0, copy, prepared === undefined ? undefined : { prepared });
     return this.asked();
   }
 
@@ -116,7 +116,7 @@ export class Rig<L extends MetadataLog = MetadataLog> {
   }
 
   /** Whether one of these is under way. */
-  under(what: Asked['do']): boolean {
+  under(what: Request['do']): boolean {
     return this.#open.some((action) => action.do === what);
   }
 

@@ -1,7 +1,7 @@
 /* internal.h: what the files of native/client/session share. Private to the folder.
  *
  *   session.c      create, close, poll, hand out completions      owner.c       set of owners, connections, back-off
- *   request.c      table of requests, queues, sending, retries    reply.c       messages that came: match, assemble,
+ *   request.c      table of requests, queues, sending, delays     reply.c       messages that came: match, assemble,
  *                                                                               end
  *   lease.c        LEASE requests, the owner's wall clock         rendezvous.c  registered memory for large values
  *   shards.c       who owns a shard, sequences and their window   timers.c      deadlines

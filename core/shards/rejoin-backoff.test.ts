@@ -1,4 +1,4 @@
-/** Copies that are late again and again, at their owner (brake.ts). */
+/** Copies that are late again and again, at their owner (rejoin-backoff.ts). */
 import test from 'ava';
 import { kept, owner, type Copies } from '../../test/support/copies-rig.js';
 import { hexOf } from '../../test/support/metadata-log.js';
@@ -7,7 +7,7 @@ import type { Command } from '../metadata/commands.js';
 const ID = hexOf(2001);
 
 /** The copy is late, and is removed for that. */
-function slips(rig: Copies): void {
+function lateCounts(rig: Copies): void {
   rig.notices(ID, 'late');
   rig.applied();
 }
@@ -25,12 +25,12 @@ function isInSyncAgain(rig: Copies): void {
 test('a copy that was late is required as soon as it is back, and later and later when it is late again', (t) => {
   const rig = kept();
   const member = rig.log.others[0]!;
-  slips(rig);
+  lateCounts(rig);
   t.deepEqual(returns(rig), [`require ${ID}`], 'the first time');
   const waits = [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000];
   waits.forEach((ms, i) => {
     isInSyncAgain(rig);
-    slips(rig);
+    lateCounts(rig);
     rig.notes.length = 0;
     t.deepEqual(returns(rig), [`wait ${ms}`]);
     t.deepEqual(rig.notes, [{ of: 'copy held back', shard: 0, member, times: i + 2, ms }]);
@@ -44,27 +44,27 @@ test('a copy that was late is required as soon as it is back, and later and late
 
 test('a copy that was in time for a minute is as good as any', (t) => {
   const rig = kept();
-  slips(rig);
+  lateCounts(rig);
   returns(rig);
   isInSyncAgain(rig);
   t.deepEqual(rig.waited(60_000), []);
-  slips(rig);
+  lateCounts(rig);
   t.deepEqual(returns(rig), [`require ${ID}`]);
 });
 
 test('a copy without which changes are refused is not held back', (t) => {
   const rig = kept({ minInSync: 2 });
   for (let i = 0; i < 3; i++) {
-    slips(rig);
+    lateCounts(rig);
     t.regex(rig.log.copies, /eligible/);
     t.deepEqual(returns(rig), [`require ${ID}`]);
     isInSyncAgain(rig);
   }
   const other = kept();
-  slips(other);
+  lateCounts(other);
   returns(other);
   isInSyncAgain(other);
-  slips(other);
+  lateCounts(other);
   t.deepEqual(returns(other), ['wait 1000']);
   const more: Command = { t: 'policy-set', tenant: 0, level: 'replicated', replicas: 3, minInSync: 2, onLoss: 'wait' };
   t.deepEqual(other.see(more).at(-1), `require ${ID}`);
@@ -76,10 +76,10 @@ test('what a server makes anew is held back as what it had', (t) => {
   rig.notices(ID, 'joined');
   rig.done('require', undefined, 7);
   rig.applied();
-  slips(rig);
+  lateCounts(rig);
   returns(rig);
   isInSyncAgain(rig);
-  slips(rig);
+  lateCounts(rig);
   rig.see(rig.freed(member));
   rig.see(rig.add(member));
   rig.see({ t: 'copy-named', ...rig.log.name, member, start: rig.log.start(member), copy: hexOf(2009), worker: 1 });

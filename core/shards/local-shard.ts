@@ -3,7 +3,7 @@
  * it.
  */
 import type { RemovedCopy } from '../metadata/copy-commands.js';
-import type { Slips } from './brake.js';
+import type { LateCount } from './rejoin-backoff.js';
 
 /** One opening of one shard at this server. */
 interface Opening {
@@ -17,13 +17,13 @@ interface Opening {
 }
 
 /** A shard that is this server's. */
-export interface Held extends Opening {
-  readonly kind: 'held';
-  readonly copies: Companions;
-  state: HeldState;
+export interface Owned extends Opening {
+  readonly kind: 'owned';
+  readonly copies: ProgressTracker;
+  state: OwnedState;
 }
 
-export type HeldState =
+export type OwnedState =
   /** The data plane allocates and registers its memory. */
   | { readonly is: 'opening' }
   /** The copy that was here becomes the owner's table. */
@@ -50,12 +50,12 @@ export type HeldState =
   | { readonly is: 'closing' };
 
 /** Earlier owners and earlier runs of this server may still be relied on. */
-export function isBeforeServing({ is }: HeldState): boolean {
+export function isBeforeServing({ is }: OwnedState): boolean {
   return is === 'opening' || is === 'leading' || is === 'announced';
 }
 
-/** The copies of a shard beside its owner's, at its owner (companions.ts). */
-export interface Companions {
+/** The copies of a shard beside its owner's, at its owner (progress.ts). */
+export interface ProgressTracker {
   /** What the data plane was told last; undefined: nothing yet. */
   config: number | undefined;
   /** Every copy in sync has all that came with the shard. */
@@ -63,18 +63,18 @@ export interface Companions {
   /** What was committed when that was heard of last. */
   lsn: number;
   /** By id: those of which the data plane has said something. */
-  readonly known: Map<string, Companion>;
+  readonly known: Map<string, Progress>;
   /** Ids of those that joined by that config: the data plane may have places for them. */
   joining: readonly string[];
   /** By member: copies that were late in the last minute. */
-  readonly slips: Map<string, Slips>;
+  readonly lateCounts: Map<string, LateCount>;
   /** Something is proposed against a copy, or is about to be. */
   busy: boolean;
   /** That it be taken away, once the disk here has what was answered. */
   leaving: RemovedCopy | undefined;
 }
 
-export interface Companion {
+export interface Progress {
   readonly id: string;
   /** The metadata has, or had, a copy of this id. */
   named: boolean;
@@ -90,10 +90,10 @@ export interface Companion {
   attempts: number;
   /** After its member's copy was late so many times, it has been held back. */
   heldBack: number;
-  state: CompanionState;
+  state: ProgressState;
 }
 
-export type CompanionState =
+export type ProgressState =
   /** Only what the data plane says of it is known. */
   | { readonly is: 'idle' }
   /** It is about to be waited for, from this config on. */
@@ -106,14 +106,14 @@ export type CompanionState =
   | { readonly is: 'held back'; readonly member: string; readonly times: number };
 
 /** `config`, `joining`: those of an owner that leads with a copy. */
-export function noCompanions(config?: number, joining: readonly string[] = []): Companions {
+export function newTracker(config?: number, joining: readonly string[] = []): ProgressTracker {
   return {
     config,
     whole: config === undefined,
     lsn: 0,
     known: new Map(),
     joining,
-    slips: new Map(),
+    lateCounts: new Map(),
     busy: false,
     leaving: undefined,
   };
@@ -160,7 +160,7 @@ export function newBackup(shard: number, worker: number): Backup {
 }
 
 /** What a copy has whose owner seems to be gone. */
-export interface Orphan {
+export interface Suspicion {
   /** The last record that it has. */
   readonly prepared: number;
 }
@@ -173,7 +173,7 @@ export type BackupState =
   | { readonly is: 'joining' }
   /**
    * `owner`: whom it follows, with the start and the worker; `synced`: it was in sync by the last config; `again`: it
-   * was, and joins; `late`: it should be in sync by now, when the last of `waits` is over; `orphan`: that owner seems to
+   * was, and joins; `late`: it should be in sync by now, when the last of `waits` is over; `suspicion`: that owner seems to
    * be gone; `removing`: the metadata is to have it no more, for this server ends or it cannot go on.
    */
   | {
@@ -183,13 +183,13 @@ export type BackupState =
       again: boolean;
       late: boolean;
       waits: number;
-      orphan: Orphan | undefined;
+      suspicion: Suspicion | undefined;
       removing: boolean;
     }
   /** It was the owner's table, and is another owner's shard now. */
   | { readonly is: 'stepping down' }
   /** In sync, and its owner seems to be gone: when its turn has come, the metadata is to promote it. */
-  | { readonly is: 'orphaned'; readonly owner: string; readonly orphan: Orphan; at: 'waiting' | 'proposing' }
+  | { readonly is: 'suspecting'; readonly owner: string; readonly suspicion: Suspicion; at: 'waiting' | 'proposing' }
   /** The metadata is to have another name in its place: then nobody can wait for it. */
   | { readonly is: 'renouncing'; readonly name: string; busy: boolean }
   | {
@@ -204,17 +204,17 @@ export type BackupState =
   /** It could not be made so often that the metadata is to have it no more. */
   | { readonly is: 'calling off' };
 
-export type Life = Held | Backup;
+export type LocalShard = Owned | Backup;
 
-export function become<L extends Life>(life: L, state: L['state']): void {
-  life.state = state;
+export function transition<L extends LocalShard>(local: L, state: L['state']): void {
+  local.state = state;
 }
 
 /** Clients may be answered. */
-export function serves(life: Life): boolean {
+export function serves(local: LocalShard): boolean {
   return (
-    life.kind === 'held' &&
-    (life.state.is === 'serving' ||
-      (life.state.is === 'handing' && (life.state.at === 'handing' || life.state.at === 'resting')))
+    local.kind === 'owned' &&
+    (local.state.is === 'serving' ||
+      (local.state.is === 'handing' && (local.state.at === 'handing' || local.state.at === 'resting')))
   );
 }

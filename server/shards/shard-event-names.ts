@@ -1,8 +1,8 @@
-/** The `event` of each note of a shard's life that is a line of the log; docs/operations.md lists them. */
-import type { Note } from '../../core/shards/index.js';
+/** The `event` of each shard event that is a line of the log; docs/operations.md lists them. */
+import type { ShardEvent } from '../../core/shards/index.js';
 import type { LogEvent } from '../log-events.js';
 
-export const NOTE_EVENTS: Readonly<Record<Note['of'], LogEvent>> = {
+export const SHARD_EVENT_NAMES: Readonly<Record<ShardEvent['of'], LogEvent>> = {
   served: 'shard-served',
   taken: 'shard-taken',
   'not closed': 'shard-not-closed',

@@ -1,5 +1,5 @@
 /**
- * The copies of a shard at its owner (companions.ts): which config it gives the data plane, when it requires a copy, and
+ * The copies of a shard at its owner (progress.ts): which config it gives the data plane, when it requires a copy, and
  * when it has one removed. Not for: what the server of a copy does (backup.test.ts).
  */
 import test from 'ava';

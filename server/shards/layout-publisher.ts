@@ -8,7 +8,7 @@ import type { DataPlane } from '../../native/data-plane.js';
 import { codeOf, describeError, type Log } from '../log.js';
 import { layoutDelta } from './layout-delta.js';
 
-export interface LayoutTellerOptions {
+export interface LayoutPublisherOptions {
   readonly dataPlane: Pick<DataPlane, 'layout'>;
   /** The shard as the metadata has it, while that is what is open here. */
   readonly known: (shard: number) => Shard | undefined;
@@ -23,14 +23,14 @@ export interface LayoutTellerOptions {
  */
 const PAUSE_MS = 250;
 
-export class LayoutTeller {
-  readonly #options: LayoutTellerOptions;
+export class LayoutPublisher {
+  readonly #options: LayoutPublisherOptions;
   /** Shards whose layout changed since it was last told. */
   readonly #dirty = new Set<number>();
   readonly #telling = new Set<number>();
   #closed = false;
 
-  constructor(options: LayoutTellerOptions) {
+  constructor(options: LayoutPublisherOptions) {
     this.#options = options;
   }
 

@@ -11,10 +11,10 @@ import type { RemovedCopy } from '../metadata/copy-commands.js';
 import { surplusCopy } from '../metadata/copy-policy.js';
 import { isMarked, policyOf } from '../metadata/copy-sets.js';
 import type { Copy, CopySet, Shard } from '../metadata/state.js';
-import type { Asked, CompanionNoticed, CopiesNow, Result } from './actions.js';
-import { calmed, heldBack, isWanted, slipped } from './brake.js';
-import { isDurable, ownSet, type Common } from './common.js';
-import { isBeforeServing, type Companion, type Held } from './life.js';
+import type { Request, ProgressEvent, CopiesNow, Result } from './actions.js';
+import { forgetLate, backsOff, isWanted, countLate } from './rejoin-backoff.js';
+import { isDurable, ownSet, type ShardContext } from './context.js';
+import { isBeforeServing, type Progress, type Owned } from './local-shard.js';
 
 const REST_MS = 100;
 /** A copy that could not be required so many times is to begin anew. */
@@ -22,7 +22,7 @@ const ATTEMPTS = 20;
 /** The metadata of an owner that is late has a copy's name after this time. */
 const UNNAMED_MS = 10_000;
 
-export function copiesNow(c: Pick<Common, 'metadata'>, s: Shard, set: CopySet): CopiesNow {
+export function copiesNow(c: Pick<ShardContext, 'metadata'>, s: Shard, set: CopySet): CopiesNow {
   // The data plane has so many places.
   const ids = (state: Copy['state']): string[] =>
     set.copies
@@ -40,39 +40,39 @@ export function copiesNow(c: Pick<Common, 'metadata'>, s: Shard, set: CopySet): 
   };
 }
 
-/** To be called when the metadata or the life has changed, of a shard that is open here and this server's. */
-export function advanceCopies(c: Common, life: Held): void {
-  const set = ownSet(c, life);
+/** To be called when the metadata or the shard has changed, of one that is open here and this server's. */
+export function advanceCopies(c: ShardContext, local: Owned): void {
+  const set = ownSet(c, local);
   if (set === undefined) return;
-  configure(c, life, set);
-  if (life.copies.config !== set.config) return;
-  for (const one of life.copies.known.values()) advance(c, life, set, one);
-  removeMarked(c, life, set);
-  removeLate(c, life, set);
-  removeSurplus(c, life, set);
+  configure(c, local, set);
+  if (local.copies.config !== set.config) return;
+  for (const one of local.copies.known.values()) advance(c, local, set, one);
+  removeMarked(c, local, set);
+  removeLate(c, local, set);
+  removeSurplus(c, local, set);
 }
 
-function configure(c: Common, life: Held, set: CopySet): void {
-  const { copies, shard, epoch } = life;
+function configure(c: ShardContext, local: Owned, set: CopySet): void {
+  const { copies, shard, epoch } = local;
   const s = c.metadata.shards[shard];
   // What was opened empty is a copy of the set when the metadata has its regions.
-  if (s === undefined || (copies.config === undefined && s.incarnation !== life.incarnation)) return;
+  if (s === undefined || (copies.config === undefined && s.incarnation !== local.incarnation)) return;
   if (copies.config !== undefined && copies.config >= set.config) return; // mutation: shards/config-untold
   copies.config = set.config;
   const now = copiesNow(c, s, set);
-  c.askFor(life, copies, { do: 'configure', shard, epoch, copies: now });
+  c.askFor(local, copies, { do: 'configure', shard, epoch, copies: now });
   // Its server has begun anew, or has started again: nobody comes for its place.
   const isGone = (id: string): boolean => !copies.known.has(id) && set.copies.every((copy) => copy.id !== id);
-  for (const copy of copies.joining.filter(isGone)) c.askFor(life, copies, { do: 'drop', shard, copy });
+  for (const copy of copies.joining.filter(isGone)) c.askFor(local, copies, { do: 'drop', shard, copy });
   copies.joining = now.joining;
 }
 
-function advance(c: Common, life: Held, set: CopySet, one: Companion): void {
-  const { shard, copies } = life;
+function advance(c: ShardContext, local: Owned, set: CopySet, one: Progress): void {
+  const { shard, copies } = local;
   const copy = set.copies.find((entry) => entry.id === one.id);
   if (copy === undefined) {
     if (!one.named) return;
-    forget(c, life, one);
+    forget(c, local, one);
     return;
   }
   one.named = true;
@@ -88,64 +88,64 @@ function advance(c: Common, life: Held, set: CopySet, one: Companion): void {
     // It was removed, and comes back: the data plane says when.
     if (one.joins === 'no') Object.assign(one, { joins: 'when back', late: false, told: false, attempts: 0 });
     one.state = { is: 'idle' };
-  } else if (mayAdvance(c, life, set, state)) {
-    if (one.late || !mayRequire(c, life, set)) one.state = { is: 'idle' };
-    else if (!heldBack(c, life, set, one, copy)) require(c, life, one, set.config);
+  } else if (mayAdvance(c, local, set, state)) {
+    if (one.late || !mayRequire(c, local, set)) one.state = { is: 'idle' };
+    else if (!backsOff(c, local, set, one, copy)) require(c, local, one, set.config);
   } else if (state.is === 'proposing' && !state.busy && !one.late) {
     state.busy = true;
     copies.lsn = state.lsn;
     const { member, start, worker } = copy;
     const about = { member, start, copy: one.id, worker, lsn: state.lsn };
-    const command = { t: 'copies-in-sync', ...names(life, state.config), ...by(c), ...about } as const;
-    c.askFor(life, state, { do: 'propose', command });
+    const command = { t: 'copies-in-sync', ...names(local, state.config), ...by(c), ...about } as const;
+    c.askFor(local, state, { do: 'propose', command });
   }
 }
 
 /** Nothing is under way of it that holds in this config. */
-function mayAdvance(c: Common, life: Held, set: CopySet, state: Companion['state']): boolean {
-  if (state.is === 'held back') return isWanted(c, life, set);
+function mayAdvance(c: ShardContext, local: Owned, set: CopySet, state: Progress['state']): boolean {
+  if (state.is === 'held back') return isWanted(c, local, set);
   return state.is === 'idle' || ('config' in state && state.config !== set.config);
 }
 
 /** A copy that were added earlier could be promoted without the waits that its owner still has. */
-function mayRequire(c: Common, life: Held, set: CopySet): boolean {
+function mayRequire(c: ShardContext, local: Owned, set: CopySet): boolean {
   // mutation: shards/required-while-relied-on
-  return !isBeforeServing(life.state) || (c.leasesOver && isOwnNew(c, life, set));
+  return !isBeforeServing(local.state) || (c.leasesOver && isOwnNew(c, local, set));
 }
 
 /** It was opened empty, and never served: nobody has seen anything of it. */
-export function isOwnNew({ memberId }: Common, { incarnation }: Held, { copies }: CopySet): boolean {
+export function isOwnNew({ memberId }: ShardContext, { incarnation }: Owned, { copies }: CopySet): boolean {
   return copies.some((copy) => copy.member === memberId && copy.id === incarnation && copy.state === 'joining');
 }
 
 /** The owner's own copy of a new shard counts from now on: it is about to be served. */
-export function countOwn(c: Common, life: Held, { config }: CopySet): void {
-  const { shard, incarnation: copy } = life;
+export function countOwn(c: ShardContext, local: Owned, { config }: CopySet): void {
+  const { shard, incarnation: copy } = local;
   const worker = c.metadata.shards[shard]?.worker ?? 0;
   const about = { member: c.memberId, start: c.memberIncarnation, copy, worker, lsn: 0 };
-  c.ask(life, { do: 'propose', command: { t: 'copies-in-sync', ...names(life, config), ...by(c), ...about } });
+  c.ask(local, { do: 'propose', command: { t: 'copies-in-sync', ...names(local, config), ...by(c), ...about } });
 }
 
-function require(c: Common, life: Held, one: Companion, config: number): void {
+function require(c: ShardContext, local: Owned, one: Progress, config: number): void {
   one.state = { is: 'requiring', config };
-  c.askFor(life, one.state, { do: 'require', shard: life.shard, copy: one.id });
+  c.askFor(local, one.state, { do: 'require', shard: local.shard, copy: one.id });
 }
 
 /** It follows nobody, and changes wait for it: it is to begin anew at once. */
-function removeMarked(c: Common, life: Held, set: CopySet): void {
-  const { copies, shard } = life;
+function removeMarked(c: ShardContext, local: Owned, set: CopySet): void {
+  const { copies, shard } = local;
   const copy = set.copies.find((entry) => isMarked(entry) && entry.member !== c.memberId);
   if (copies.busy || copy === undefined) return;
   c.act({ do: 'note', note: { of: 'copy marked', shard, member: copy.member } });
-  takeAway(c, life, set, copy, { whole: false });
+  takeAway(c, local, set, copy, { whole: false });
 }
 
 /** One too many of a durable shard; of others the leader takes it away. */
-function removeSurplus(c: Common, life: Held, set: CopySet): void {
-  const s = c.metadata.shards[life.shard];
-  if (life.copies.busy || s === undefined || isBeforeServing(life.state)) return;
+function removeSurplus(c: ShardContext, local: Owned, set: CopySet): void {
+  const s = c.metadata.shards[local.shard];
+  if (local.copies.busy || s === undefined || isBeforeServing(local.state)) return;
   const copy = surplusCopy(c.metadata, s, set);
-  if (copy !== undefined) takeAway(c, life, set, copy, { whole: false, surplus: true });
+  if (copy !== undefined) takeAway(c, local, set, copy, { whole: false, surplus: true });
 }
 
 /**
@@ -153,81 +153,81 @@ function removeSurplus(c: Common, life: Held, set: CopySet): void {
  * nothing else is answered in this config (R-removal).
  */
 function takeAway(
-  c: Common,
-  life: Held,
+  c: ShardContext,
+  local: Owned,
   set: CopySet,
   { member, start }: Copy,
   how: Pick<RemovedCopy, 'whole' | 'surplus' | 'failed'>,
 ): void {
-  const { copies, shard } = life;
-  const leaving = { ...names(life, set.config), member, start, ...how, lsn: copies.lsn };
+  const { copies, shard } = local;
+  const leaving = { ...names(local, set.config), member, start, ...how, lsn: copies.lsn };
   copies.busy = true;
   copies.leaving = leaving;
-  if (isDurable(c, shard)) c.askFor(life, leaving, { do: 'rely on disk', shard });
-  else proposeRemoval(c, life, leaving);
+  if (isDurable(c, shard)) c.askFor(local, leaving, { do: 'rely on disk', shard });
+  else proposeRemoval(c, local, leaving);
 }
 
-function proposeRemoval(c: Common, life: Held, leaving: RemovedCopy): void {
-  c.askFor(life, life.copies, { do: 'propose', command: { t: 'copies-removed', by: by(c), copies: [leaving] } });
+function proposeRemoval(c: ShardContext, local: Owned, leaving: RemovedCopy): void {
+  c.askFor(local, local.copies, { do: 'propose', command: { t: 'copies-removed', by: by(c), copies: [leaving] } });
 }
 
 /** The owner's disk has all, as long as its config is that one. */
-function relied(c: Common, life: Held, leaving: RemovedCopy, failed: boolean): void {
-  const { copies } = life;
-  if (failed) c.askFor(life, leaving, { do: 'wait', ms: REST_MS });
-  else if (copies.config === leaving.config) proposeRemoval(c, life, leaving);
+function relied(c: ShardContext, local: Owned, leaving: RemovedCopy, failed: boolean): void {
+  const { copies } = local;
+  if (failed) c.askFor(local, leaving, { do: 'wait', ms: REST_MS });
+  else if (copies.config === leaving.config) proposeRemoval(c, local, leaving);
   else copies.busy = false;
 }
 
 /** A late copy is taken out of the way of changes; an addition of it that may still come is made impossible. */
-function removeLate(c: Common, life: Held, set: CopySet): void {
-  const { copies, shard } = life;
+function removeLate(c: ShardContext, local: Owned, set: CopySet): void {
+  const { copies, shard } = local;
   const one = [...copies.known.values()].find((k) => k.late && isWaitedFor(set, k));
   const copy = set.copies.find((entry) => entry.id === one?.id);
   if (copies.busy || one === undefined || copy === undefined) return;
-  const name = names(life, set.config);
+  const name = names(local, set.config);
   const { member } = copy;
   if (copy.state === 'eligible') {
     copies.busy = true;
-    c.askFor(life, copies, { do: 'propose', command: { t: 'copies-keep', ...name, ...by(c) } });
+    c.askFor(local, copies, { do: 'propose', command: { t: 'copies-keep', ...name, ...by(c) } });
     return;
   }
   const inSync = set.copies.filter((entry) => entry.state === 'in-sync' && entry !== copy).length;
   const { minInSync } = policyOf(c.metadata, shard);
   if (!one.told) {
     c.act({ do: 'note', note: { of: 'copy late', shard, member, inSync, minInSync } });
-    slipped(c, life, member);
+    countLate(c, local, member);
   }
   one.told = true;
   const failed = one.attempts >= ATTEMPTS ? ({ failed: true } as const) : {};
-  takeAway(c, life, set, copy, { whole: copies.whole, ...failed });
+  takeAway(c, local, set, copy, { whole: copies.whole, ...failed });
 }
 
-function isWaitedFor(set: CopySet, { id, state }: Companion): boolean {
+function isWaitedFor(set: CopySet, { id, state }: Progress): boolean {
   const copy = set.copies.find((entry) => entry.id === id);
   return copy !== undefined && (copy.state !== 'eligible' || state.is === 'proposing');
 }
 
-function names({ shard, epoch }: Held, config: number): { shard: number; epoch: number; config: number } {
+function names({ shard, epoch }: Owned, config: number): { shard: number; epoch: number; config: number } {
   return { shard, epoch, config };
 }
 
-function by({ memberId, memberIncarnation }: Common): { owner: string; memberIncarnation: string } {
+function by({ memberId, memberIncarnation }: ShardContext): { owner: string; memberIncarnation: string } {
   return { owner: memberId, memberIncarnation };
 }
 
 /** The data plane need not know it any more. */
-function forget(c: Common, life: Held, one: Companion): void {
-  const { shard, copies } = life;
+function forget(c: ShardContext, local: Owned, one: Progress): void {
+  const { shard, copies } = local;
   copies.known.delete(one.id);
-  c.askFor(life, one, { do: 'drop', shard, copy: one.id });
+  c.askFor(local, one, { do: 'drop', shard, copy: one.id });
 }
 
 /** The data plane has noticed something of a copy. */
-export function copyNoticed(c: Common, life: Held, id: string, what: CompanionNoticed): void {
-  const { known } = life.copies;
+export function copyNoticed(c: ShardContext, local: Owned, id: string, what: ProgressEvent): void {
+  const { known } = local.copies;
   if (what === 'refused') {
-    refused(c, life, id);
+    refused(c, local, id);
     return;
   }
   let one = known.get(id);
@@ -235,10 +235,10 @@ export function copyNoticed(c: Common, life: Held, id: string, what: CompanionNo
     const nothing = { named: false, late: false, told: false, probe: undefined, attempts: 0, heldBack: 0 };
     one = { id, ...nothing, joins: 'yes', state: { is: 'idle' } };
     known.set(id, one);
-    c.askFor(life, one, { do: 'wait', ms: UNNAMED_MS });
+    c.askFor(local, one, { do: 'wait', ms: UNNAMED_MS });
   }
   if (what === 'unlinked') {
-    probe(c, life, one);
+    probe(c, local, one);
     return;
   }
   // That was sent before the data plane had the config by which this copy joins again, and is about the time before.
@@ -247,52 +247,59 @@ export function copyNoticed(c: Common, life: Held, id: string, what: CompanionNo
   one.told &&= one.late;
   // Whatever was proposed of it before, it begins anew as one that joins.
   if (what === 'joined') Object.assign(one, { joins: 'yes', state: { is: 'idle' } });
-  advanceCopies(c, life);
+  advanceCopies(c, local);
 }
 
 /**
  * It asked to follow and had to be refused. One that joins begins anew by itself, but an eligible one is kept by the
  * metadata until its owner says otherwise, and changes would be refused for as long.
  */
-function refused(c: Common, life: Held, id: string): void {
-  const { copies, shard } = life;
-  const set = ownSet(c, life);
+function refused(c: ShardContext, local: Owned, id: string): void {
+  const { copies, shard } = local;
+  const set = ownSet(c, local);
   const copy = set?.copies.find((entry) => entry.id === id);
   if (set === undefined || copy?.state !== 'eligible' || copies.config !== set.config || copies.busy) return;
   c.act({ do: 'note', note: { of: 'copy refused', shard, member: copy.member } });
-  takeAway(c, life, set, copy, { whole: false });
+  takeAway(c, local, set, copy, { whole: false });
 }
 
 /** One whose server has ended is late at once: until it is removed, changes wait, and soon reads too. */
-function probe(c: Common, life: Held, one: Companion): void {
-  const copy = ownSet(c, life)?.copies.find((entry) => entry.id === one.id);
+function probe(c: ShardContext, local: Owned, one: Progress): void {
+  const copy = ownSet(c, local)?.copies.find((entry) => entry.id === one.id);
   const server = copy === undefined ? undefined : c.metadata.members.get(copy.member);
   if (server === undefined || one.probe !== undefined) return;
   one.probe = {};
-  c.askFor(life, one.probe, { do: 'probe', shard: life.shard, server });
+  c.askFor(local, one.probe, { do: 'probe', shard: local.shard, server });
 }
 
 /** What was asked for is done: `part` is what askFor was told. */
-export function copiesDone(c: Common, life: Held, part: object, did: Asked['do'], result: Result): void {
-  const { copies } = life;
+export function copiesDone(c: ShardContext, local: Owned, part: object, did: Request['do'], result: Result): void {
+  const { copies } = local;
   const { failed } = result;
   if (part === copies) {
-    if (did === 'configure' && failed !== undefined && ownSet(c, life) !== undefined)
-      c.act({ do: 'fail', shard: life.shard, what: 'served', error: failed.error });
+    if (did === 'configure' && failed !== undefined && ownSet(c, local) !== undefined)
+      c.act({ do: 'fail', shard: local.shard, what: 'served', error: failed.error });
     if (did === 'propose') copies.busy = false;
   }
   if (part === copies.leaving) {
     if (did === 'wait') copies.busy = false;
-    else relied(c, life, copies.leaving, failed !== undefined);
+    else relied(c, local, copies.leaving, failed !== undefined);
   }
-  if (did === 'wait') calmed(life, part);
-  for (const one of [...copies.known.values()]) partDone(c, life, one, part, did, result);
-  advanceCopies(c, life);
+  if (did === 'wait') forgetLate(local, part);
+  for (const one of [...copies.known.values()]) partDone(c, local, one, part, did, result);
+  advanceCopies(c, local);
 }
 
-function partDone(c: Common, life: Held, one: Companion, part: object, did: Asked['do'], result: Result): void {
+function partDone(
+  c: ShardContext,
+  local: Owned,
+  one: Progress,
+  part: object,
+  did: Request['do'],
+  result: Result,
+): void {
   const { state } = one;
-  if (part === one && did === 'wait' && !one.named) forget(c, life, one);
+  if (part === one && did === 'wait' && !one.named) forget(c, local, one);
   if (part === one.probe) {
     one.probe = undefined;
     one.late ||= result.failed !== undefined && one.joins !== 'when back';
@@ -300,8 +307,8 @@ function partDone(c: Common, life: Held, one: Companion, part: object, did: Aske
   if (part !== state) return;
   switch (state.is) {
     case 'requiring':
-      if (result.failed === undefined) required(life, one, state.config, result.lsn ?? 0);
-      else notRequired(c, life, one);
+      if (result.failed === undefined) required(local, one, state.config, result.lsn ?? 0);
+      else notRequired(c, local, one);
       return;
     case 'proposing':
       state.busy = false;
@@ -318,13 +325,13 @@ function partDone(c: Common, life: Held, one: Companion, part: object, did: Aske
 }
 
 /** What the data plane said holds in the config that it had then: was it told a later one, it is asked again. */
-function required(life: Held, one: Companion, config: number, lsn: number): void {
-  one.state = life.copies.config === config ? { is: 'proposing', config, lsn, busy: false } : { is: 'idle' };
+function required(local: Owned, one: Progress, config: number, lsn: number): void {
+  one.state = local.copies.config === config ? { is: 'proposing', config, lsn, busy: false } : { is: 'idle' };
 }
 
-function notRequired(c: Common, life: Held, one: Companion): void {
+function notRequired(c: ShardContext, local: Owned, one: Progress): void {
   one.attempts++;
   if (one.attempts >= ATTEMPTS) one.late = true;
   one.state = { is: 'resting' };
-  c.askFor(life, one.state, { do: 'wait', ms: REST_MS });
+  c.askFor(local, one.state, { do: 'wait', ms: REST_MS });
 }

@@ -1,12 +1,12 @@
-/** What the life of shards means in words: lines of the log, and what is in the way of moves. */
+/** What happens to shards, in words: lines of the log, and what is in the way of moves. */
 import type { Shard } from '../../core/metadata/state.js';
-import type { Note } from '../../core/shards/index.js';
+import type { ShardEvent } from '../../core/shards/index.js';
 import type { CopyOptions, CopyStats } from '../../native/data-plane.js';
 import { codeOf, describeError, type Log, type LogFields } from '../log.js';
 import type { MoveErrors } from './move-errors.js';
-import { NOTE_EVENTS } from './note-events.js';
+import { SHARD_EVENT_NAMES } from './shard-event-names.js';
 
-export interface NotesOptions {
+export interface ShardEventsOptions {
   readonly memberId: string;
   readonly moveErrors: MoveErrors;
   readonly addressesOf: (shard: Shard) => CopyOptions['addresses'];
@@ -20,30 +20,30 @@ export interface NotesOptions {
 const NAMES: Readonly<Record<string, string>> = { member: 'server', again: 'retryMs' };
 
 /** What the line of a note has for programs: all that the note says, and the code of an error. */
-function fieldsOf(note: Note): LogFields {
+function fieldsOf(note: ShardEvent): LogFields {
   const { of, ...rest } = note;
   const fields: Record<string, string | number | boolean> = {};
   for (const [name, value] of Object.entries<unknown>(rest))
     if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
       fields[NAMES[name] ?? name] = value;
   return {
-    event: NOTE_EVENTS[of],
+    event: SHARD_EVENT_NAMES[of],
     ...fields,
     ...('source' in note && note.source.owner !== undefined ? { from: note.source.owner } : {}),
     ...('error' in note ? codeOf(note.error) : {}),
   };
 }
 
-type Of<K extends Note['of']> = Extract<Note, { of: K }>;
+type Of<K extends ShardEvent['of']> = Extract<ShardEvent, { of: K }>;
 
-export class Notes {
-  readonly #options: NotesOptions;
+export class ShardEvents {
+  readonly #options: ShardEventsOptions;
 
-  constructor(options: NotesOptions) {
+  constructor(options: ShardEventsOptions) {
     this.#options = options;
   }
 
-  write(note: Note): void {
+  write(note: ShardEvent): void {
     const { log, moveErrors, statsOf } = this.#options;
     const { shard } = note;
     const fields = fieldsOf(note);

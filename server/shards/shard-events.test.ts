@@ -1,16 +1,19 @@
-/** Lines about the life of shards: what they say to people, and what to programs. */
+/** Lines about what happens to shards: what they say to people, and what to programs. */
 import test from 'ava';
 import { FarkvError } from '../../core/errors.js';
 import type { MetadataState, Shard } from '../../core/metadata/state.js';
-import type { Note } from '../../core/shards/index.js';
+import type { ShardEvent } from '../../core/shards/index.js';
 import { formatLine, Log } from '../log.js';
 import { MoveErrors } from './move-errors.js';
-import { Notes } from './notes.js';
+import { ShardEvents } from './shard-events.js';
 
 const SOURCE: Shard = { shard: 3, owner: 's1', worker: 0, epoch: 7, layoutEpoch: 1, buckets: 64, regions: [] };
 
 /** The line of a note, as an object and as text. */
-function lineOf(note: Note, moveErrors = new MoveErrors(() => 0)): { readonly json: unknown; readonly text: string } {
+function lineOf(
+  note: ShardEvent,
+  moveErrors = new MoveErrors(() => 0),
+): { readonly json: unknown; readonly text: string } {
   const lines: { json: unknown; text: string }[] = [];
   const log = new Log('debug', (level, text, fields) => {
     const { time: _time, ...json } = JSON.parse(formatLine('json', new Date(0), level, text, fields)) as {
@@ -18,7 +21,7 @@ function lineOf(note: Note, moveErrors = new MoveErrors(() => 0)): { readonly js
     };
     lines.push({ json, text: formatLine('text', new Date(0), level, text, fields) });
   });
-  const notes = new Notes({
+  const notes = new ShardEvents({
     memberId: 's2',
     moveErrors,
     movesHere: (shard) => shard === 4,

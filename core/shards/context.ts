@@ -1,10 +1,10 @@
-/** What the lives of a server's shards have in common: the metadata, and the way out. */
+/** What all shards of a server have in common: the metadata, and the way out. */
 import { policyOf } from '../metadata/copy-sets.js';
 import type { CopySet, Member, MetadataState, Shard } from '../metadata/state.js';
-import type { Asked, Told } from './actions.js';
-import type { Backup, Held, Life } from './life.js';
+import type { Request, Effect } from './actions.js';
+import type { Backup, Owned, LocalShard } from './local-shard.js';
 
-export interface Common {
+export interface ShardContext {
   readonly memberId: string;
   /** Of this start of the server, hex. */
   readonly memberIncarnation: string;
@@ -16,19 +16,19 @@ export interface Common {
   readonly leaving: boolean;
   /** Of what is opened now, in bytes. */
   readonly tableMemory: number;
-  /** The result comes to the state that the life has now, and to no other. */
-  ask(life: Life, action: Asked): void;
-  /** The result comes to this part of the life, in whatever state that is then. */
-  askFor(life: Held, part: object, action: Asked): void;
-  act(action: Told): void;
+  /** The result comes to the state that the shard has now, and to no other. */
+  ask(local: LocalShard, action: Request): void;
+  /** The result comes to this part of the shard, in whatever state that is then. */
+  askFor(local: Owned, part: object, action: Request): void;
+  act(action: Effect): void;
   /** The data plane has nothing of it any more. */
-  end(life: Life): void;
+  end(local: LocalShard): void;
   /** The shard is this server's, with this copy. */
-  heir(life: Backup): void;
+  heir(local: Backup): void;
   /** The shard came with a copy, and the table is none: it goes. */
-  noCopy(life: Held): void;
+  noCopy(local: Owned): void;
   /** The shard is another owner's, and is this copy here from now on. */
-  steppedDown(life: Held, copy: string): void;
+  steppedDown(local: Owned, copy: string): void;
   /** Before the first shard is served. */
   mark(): void;
   /** 64 random bits, hex. */
@@ -36,12 +36,12 @@ export interface Common {
 }
 
 /** What the metadata says of the copies of a shard that is this server's in this epoch. */
-export function ownSet(c: Common, life: Held): CopySet | undefined {
-  const s = c.metadata.shards[life.shard];
-  return s?.owner === c.memberId && s.epoch === life.epoch ? c.metadata.copySets[life.shard] : undefined;
+export function ownSet(c: ShardContext, local: Owned): CopySet | undefined {
+  const s = c.metadata.shards[local.shard];
+  return s?.owner === c.memberId && s.epoch === local.epoch ? c.metadata.copySets[local.shard] : undefined;
 }
 
-export function memberOwning({ metadata }: Pick<Common, 'metadata'>, { owner }: Shard): Member | undefined {
+export function memberOwning({ metadata }: Pick<ShardContext, 'metadata'>, { owner }: Shard): Member | undefined {
   return owner === undefined ? undefined : metadata.members.get(owner);
 }
 
@@ -50,17 +50,17 @@ export function isNamed({
   memberId,
   memberIncarnation,
   metadata,
-}: Pick<Common, 'memberId' | 'memberIncarnation' | 'metadata'>): boolean {
+}: Pick<ShardContext, 'memberId' | 'memberIncarnation' | 'metadata'>): boolean {
   return metadata.members.get(memberId)?.incarnation === memberIncarnation;
 }
 
 /** What is in it is on this server's disk, and stays there. */
-export function isDurable({ metadata }: Pick<Common, 'metadata'>, shard: number): boolean {
+export function isDurable({ metadata }: Pick<ShardContext, 'metadata'>, shard: number): boolean {
   return policyOf(metadata, shard).level === 'durable';
 }
 
 /** The shard is this server's, and in this epoch. Another start of the server would have it in a later one. */
-export function isOwn(c: Common, life: Held): boolean {
-  const s = c.metadata.shards[life.shard];
-  return s?.owner === c.memberId && s.epoch === life.epoch; // mutation: shards/epoch-over
+export function isOwn(c: ShardContext, local: Owned): boolean {
+  const s = c.metadata.shards[local.shard];
+  return s?.owner === c.memberId && s.epoch === local.epoch; // mutation: shards/epoch-over
 }

@@ -42,7 +42,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['adapters/**/*.ts', 'client/**/*.ts', 'core/**/*.ts', 'native/**/*.ts', 'net/**/*.ts', 'server/**/*.ts'],
+    files: ['adapters', 'client', 'core', 'native', 'net', 'server', 'tools'].map((folder) => `${folder}/**/*.ts`),
     rules: {
       'no-restricted-syntax': [
         'error',
@@ -73,24 +73,34 @@ export default tseslint.config(
     ['core/**/*.ts'],
     [
       { regex: '^node:', message: 'core has no I/O' },
-      { regex: '/(server|client|net|native|bench|test)/', message: 'core imports itself only' },
+      { regex: '/(server|client|net|native|tools|bench|test)/', message: 'core imports itself only' },
     ],
   ),
-  forbid(['net/**/*.ts'], [{ regex: '/(server|client|native|bench|test)/', message: 'net imports core only' }]),
-  forbid(['client/**/*.ts'], [{ regex: '/(server|bench|test)/', message: 'client imports core, net and native only' }]),
-  forbid(['adapters/**/*.ts'], [{ regex: '/(server|bench|test)/', message: 'adapters import client and core only' }]),
+  forbid(['net/**/*.ts'], [{ regex: '/(server|client|native|tools|bench|test)/', message: 'net imports core only' }]),
+  forbid(
+    ['client/**/*.ts'],
+    [{ regex: '/(server|tools|bench|test)/', message: 'client imports core, net and native only' }],
+  ),
+  forbid(
+    ['adapters/**/*.ts'],
+    [{ regex: '/(server|tools|bench|test)/', message: 'adapters import client and core only' }],
+  ),
+  forbid(
+    ['tools/**/*.ts'],
+    [{ regex: '/(server|bench|test)/', message: 'tools import client, core, net and native only' }],
+  ),
   forbid(
     ['server/**/*.ts'],
     [
       {
-        regex: '/(client|test)/',
-        message: 'server imports core, net and native only (server/cli may import client and bench)',
+        regex: '/(client|tools|test)/',
+        message: 'server imports core, net and native only (server/cli may import client, tools and bench)',
       },
     ],
   ),
   { files: ['server/cli/**/*.ts'], rules: { 'no-restricted-imports': 'off' } },
   {
-    files: ['core/**/*.test.ts', 'net/**/*.test.ts', 'client/**/*.test.ts', 'server/**/*.test.ts'],
+    files: ['core', 'net', 'client', 'tools', 'server'].map((folder) => `${folder}/**/*.test.ts`),
     rules: { 'no-restricted-imports': 'off' },
   },
 );

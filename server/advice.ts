@@ -1,8 +1,8 @@
 /** What of a cluster's status works and could be safer. What needs a person is in attention.ts. */
 import { planCopies, type Placed, type ZonedKeeper } from '../core/metadata/plan-copies.js';
 import { planRebalance } from '../core/metadata/plan.js';
+import { formatSize } from '../core/size.js';
 import { isDiskFull, lacksLease, ofFull, ofMemory, votersOf } from './attention.js';
-import { formatSize } from './config/units.js';
 import { withRoom } from './move-lines.js';
 import { list, numbers } from './shard-words.js';
 import type { ClusterStatus, MemberStatus, ShardStatus } from './status.js';

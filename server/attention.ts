@@ -4,8 +4,8 @@
  * safer, is in advice.ts.
  */
 import type { DataPlaneStats } from '../native/data-plane-stats.js';
+import { formatSize } from '../core/size.js';
 import { RAISE_DESCRIPTORS } from './descriptors.js';
-import { formatSize } from './config/units.js';
 import { drainLine } from './drained-copies.js';
 import { list, numbers } from './shard-words.js';
 import { isNearlyFull, memoryOf, type ClusterStatus, type MemberStatus, type ShardStatus } from './status.js';

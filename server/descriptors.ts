@@ -4,7 +4,7 @@
  * for want of one (native/base/files.h) memory-watch.ts says.
  */
 import { readFileSync } from 'node:fs';
-import { formatSize } from './config/units.js';
+import { formatSize } from '../core/size.js';
 
 /** What to do, for the log and for `farkv status`. */
 export const RAISE_DESCRIPTORS =

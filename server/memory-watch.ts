@@ -4,8 +4,8 @@
  */
 import type { DataPlane } from '../native/data-plane.js';
 import type { DataPlaneStats } from '../native/data-plane-stats.js';
+import { formatSize } from '../core/size.js';
 import { fullLogs, LOG_AHEAD_BYTES } from './attention.js';
-import { formatSize } from './config/units.js';
 import { RAISE_DESCRIPTORS } from './descriptors.js';
 import type { Log } from './log.js';
 import { DiskLines } from './metadata/disk-lines.js';

@@ -1,7 +1,7 @@
 /** What operators are told of shards on their way, of what is in the way, and of owners that were replaced. */
 import type { Failover } from '../core/metadata/failovers.js';
+import { formatSize } from '../core/size.js';
 import type { MoveError } from './shards/move-errors.js';
-import { formatSize } from './config/units.js';
 import { isNearlyFull, memoryOf, type ClusterStatus } from './status.js';
 
 /** The same for as long as it is the same error. */

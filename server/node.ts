@@ -23,6 +23,7 @@ import type { Addon } from '../native/addon.js';
 import type { DataPlane } from '../native/data-plane.js';
 import { shmHost } from '../native/host.js';
 import { certificateEnd } from '../net/certificate.js';
+import { PACKAGE_VERSION } from '../native/version.js';
 import { answerCall, type CallContext } from './calls.js';
 import type { ServerSettings } from './config/settings.js';
 import { secretsOf } from './config/secret-file.js';
@@ -57,7 +58,6 @@ import type { ClusterStatus } from './status.js';
 import { availableTransports, tryListening } from './transports.js';
 import { othersOf } from './values-elsewhere.js';
 import { isAllFound, isDurable, toldOf, valuesOf, type Values } from './values-log.js';
-import { PACKAGE_VERSION } from './version.js';
 
 export type Native = OpenDataPlaneOptions['native'] &
   Pick<Addon, 'constants' | 'makeTicket' | 'openTicket' | 'crc32c' | 'bootTimeNs' | 'tryLock'>;

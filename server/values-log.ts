@@ -17,7 +17,7 @@ import { isWhole, policyOf } from '../core/metadata/copy-sets.js';
 import type { MetadataState } from '../core/metadata/state.js';
 import type { Found } from '../core/shards/index.js';
 import type { DataPlane, DataPlaneLog, RecoveredOnDisk } from '../native/data-plane.js';
-import { formatSize } from './config/units.js';
+import { formatSize } from '../core/size.js';
 import type { DataDirectory } from './data-directory.js';
 import { EarlyMark } from './early-mark.js';
 import { codeOf, describeError, type Log } from './log.js';

@@ -39,6 +39,7 @@ const FOLDERS = [
   'scripts',
   'server',
   'test',
+  'tools',
 ].filter((name) => existsSync(inRepository(name)));
 
 const read = (path: string): string => readFileSync(inRepository(path), 'utf8');

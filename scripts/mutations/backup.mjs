@@ -2,8 +2,8 @@
 import { drop, instead, never, without } from './checks/operators.mjs';
 import { rows } from './checks/rows.mjs';
 
-const backup = (title) => ({ test: 'server/cli/backup/backup.test.ts', title });
-const chunks = (title) => ({ test: 'server/cli/backup/chunk-files.test.ts', title });
+const backup = (title) => ({ test: 'tools/backup/backup.test.ts', title });
+const chunks = (title) => ({ test: 'tools/backup/chunk-files.test.ts', title });
 
 export const mutations = rows('backup', {
   'chunk-crc': [without('crc'), chunks('any flipped bit is damage, and nothing is handed out that was not written')],
@@ -24,7 +24,7 @@ export const mutations = rows('backup', {
   'refused-by-redis': [
     drop('leftOut.refuse'),
     {
-      test: 'server/cli/redis/import-redis.test.ts',
+      test: 'tools/redis/import-redis.test.ts',
       title: 'keys that Redis refuses are named with its reason, and all others are imported',
     },
   ],

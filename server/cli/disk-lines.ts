@@ -1,5 +1,6 @@
 /** What the command line says of the logs and snapshots of durable values. */
-import { formatDuration, formatSize } from '../config/units.js';
+import { formatSize } from '../../core/size.js';
+import { formatDuration } from '../config/units.js';
 import type { ClusterStatus, MemberStatus } from '../status.js';
 import { table } from './table.js';
 

@@ -2,9 +2,9 @@
 /**
  * Where commands write. Every line for people goes through `print` or `printError`, which show what a terminal would
  * obey (core/visible-text.ts): a server, another store or a file may have given any part of it. And what is said when
- * output cannot be written, to standard output or to a file: one line, and EX_IOERR.
+ * standard output cannot be written: one line, and EX_IOERR.
  */
-import { types } from 'node:util';
+import { WriteFailure } from '../../tools/transfer/write-failure.js';
 import { EXIT } from './exit-codes.js';
 import { FarkvError } from '../../core/errors.js';
 import { visibleLines } from '../../core/visible-text.js';
@@ -33,27 +33,10 @@ export function namedFile(given: string): string {
   return isStandardInput(given) ? STANDARD : given;
 }
 
-/** Output that a file, or standard output, did not take. */
-export class WriteFailure extends Error {
-  constructor(name: string, cause: unknown) {
-    super(`${name} cannot be written: ${types.isNativeError(cause) ? cause.message : String(cause)}`, { cause });
-  }
-}
-
 /** What a command has told of `cause` itself; the exit code is that of this. */
 export class Told extends Error {
   constructor(cause: unknown) {
     super('', { cause });
-  }
-}
-
-/** Runs what writes the file; throws WriteFailure, with its name, for what the system says against it. */
-export async function writing<T>(path: string, write: () => Promise<T>): Promise<T> {
-  try {
-    return await write();
-  } catch (cause) {
-    if (cause instanceof FarkvError || !types.isNativeError(cause) || !('errno' in cause)) throw cause;
-    throw new WriteFailure(path, cause);
   }
 }
 

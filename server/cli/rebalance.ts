@@ -4,7 +4,7 @@
  */
 import { FarkvError } from '../../core/errors.js';
 import type { PlannedMove } from '../../core/metadata/plan.js';
-import { formatSize } from '../config/units.js';
+import { formatSize } from '../../core/size.js';
 import type { MoveError } from '../shards/move-errors.js';
 import type { ClusterStatus } from '../status.js';
 import type { ClusterConnection } from './cluster.js';

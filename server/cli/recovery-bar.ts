@@ -1,8 +1,8 @@
 /** What a start says of the values that it reads, several times a second: a bar on a terminal, else a line now and then. */
+import { formatSize } from '../../core/size.js';
+import { Progress } from '../../tools/transfer/progress.js';
 import type { LogFields } from '../log.js';
-import { formatSize } from '../config/units.js';
 import { RECOVERING } from '../values-log.js';
-import { Progress } from './transfer/progress.js';
 
 const LINE_MS = 2000;
 

@@ -7,7 +7,8 @@ import { readFileSync } from 'node:fs';
 import yargs, { type Argv } from 'yargs';
 import { FarkvError } from '../../core/errors.js';
 import { visible } from '../../core/visible-text.js';
-import { PACKAGE_VERSION } from '../version.js';
+import { PACKAGE_VERSION } from '../../native/version.js';
+import { WriteFailure } from '../../tools/transfer/write-failure.js';
 import { checkEnvironment } from '../config/environment.js';
 import { camelName } from '../config/options.js';
 import { unknownName } from '../../core/nearest.js';
@@ -15,7 +16,7 @@ import type { CliCommand } from './command.js';
 import { allCommands, commandNamed, COMMANDS } from './command-list.js';
 import { EXIT, EXIT_CODES_HELP, exitCodeOf, hintFor } from './exit-codes.js';
 import { definitionOf } from './manual/definition.js';
-import { printError, Told, watchOutput, WriteFailure } from './output.js';
+import { printError, Told, watchOutput } from './output.js';
 import { prepareWords, type PreparedWords } from './words.js';
 
 /** The words that a wrong option may have been meant for: what the chosen command declares. */

@@ -1,6 +1,7 @@
 /** One frame of `farkv top`, as text. */
 import { visible } from '../../core/visible-text.js';
-import { formatDuration, formatSize } from '../config/units.js';
+import { formatSize } from '../../core/size.js';
+import { formatDuration } from '../config/units.js';
 import { otherChanges, type ServerView, type ShardView, type View } from '../http/view.js';
 import { table, type Column } from './table.js';
 

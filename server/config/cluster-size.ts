@@ -2,9 +2,9 @@
 import { FarkvError } from '../../core/errors.js';
 import { keepersExpected } from '../../core/metadata/placement.js';
 import type { MetadataState } from '../../core/metadata/state.js';
+import { formatSize } from '../../core/size.js';
 import type { Log } from '../log.js';
 import type { ServerSettings } from './settings.js';
-import { formatSize } from './units.js';
 
 /**
  * Says in the log that --shards and --tenants were not followed. Throws ERR_CONFIG where --memory does not hold this

@@ -3,6 +3,7 @@
  * environment variables, the keys of a configuration file, `--help` and startServer() are all made from this table.
  */
 import { availableParallelism } from 'node:os';
+import { formatSize, parseSize } from '../../core/size.js';
 import {
   devices,
   flag,
@@ -25,7 +26,7 @@ import {
 } from './option-values.js';
 import { DATA_PLANE_THREADS_MAX } from './settings.js';
 import { parseTenants } from './tenants.js';
-import { formatSize, parseDuration, parseSize } from './units.js';
+import { parseDuration } from './units.js';
 
 export type OptionGroup = 'Cluster' | 'Addresses' | 'Memory' | 'Security' | 'Limits' | 'Timing' | 'Other';
 

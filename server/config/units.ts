@@ -1,32 +1,11 @@
 /**
- * Sizes, durations and addresses as people write them. Each parser throws a plain Error whose text completes "--memory:
- * ...".
+ * Durations and addresses as people write them. Each parser throws a plain Error whose text completes "--listen: ...".
+ * Not for: sizes (core/size.ts).
  */
 
 export { DEFAULT_PORT, formatHostPort, parseHostPort, type HostPort } from '../../core/address.js';
 
-const SIZE_UNITS: Readonly<Record<string, number>> = { '': 1, b: 1, k: 1 << 10, m: 1 << 20, g: 1 << 30, t: 2 ** 40 };
 const DURATION_UNITS: Readonly<Record<string, number>> = { '': 1, ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
-
-/** `64mb`, `1gb`, `1.5g`, `4096`: units are powers of 1,024. */
-export function parseSize(value: unknown): number {
-  const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i.exec(String(value).trim());
-  const bytes = match === null ? NaN : Number(match[1]) * (SIZE_UNITS[(match[2] ?? '').toLowerCase()] ?? NaN);
-  if (!Number.isFinite(bytes) || bytes > Number.MAX_SAFE_INTEGER)
-    throw new Error(`"${String(value)}" is not a size such as 64mb or 1gb`);
-  return Math.floor(bytes);
-}
-
-export function formatSize(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  let n = bytes;
-  let unit = 0;
-  while (n >= 1024 && unit < units.length - 1) {
-    n /= 1024;
-    unit += 1;
-  }
-  return `${unit === 0 || n >= 100 ? Math.round(n) : n.toFixed(1)} ${units[unit] ?? ''}`;
-}
 
 const DURATIONS = [
   { unit: 'ns', ns: 1 },

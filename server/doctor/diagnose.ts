@@ -5,7 +5,7 @@
 import { DEVICES_MAX } from '../../core/providers.js';
 import type { RdmaDevice } from '../../native/addon.js';
 import { REBUILD } from '../../native/package.js';
-import { formatSize } from '../config/units.js';
+import { formatSize } from '../../core/size.js';
 import type { Device } from './devices.js';
 import { isLinkLocal } from './gids.js';
 import { largestRegion, regionsMost, USUAL_SHARDS } from './regions.js';

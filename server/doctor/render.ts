@@ -1,6 +1,6 @@
 /** A doctor's report as text for a person. */
 import type { RdmaDevice } from '../../native/addon.js';
-import { formatSize } from '../config/units.js';
+import { formatSize } from '../../core/size.js';
 import type { Device } from './devices.js';
 import type { Report } from './diagnose.js';
 import { hasHugePages } from './system.js';

@@ -9,8 +9,8 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, watch, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
-import { readChunks } from '../../server/cli/backup/chunk-reader.js';
-import { readManifest } from '../../server/cli/backup/manifest.js';
+import { readChunks } from '../../tools/backup/chunk-reader.js';
+import { readManifest } from '../../tools/backup/manifest.js';
 import { CLI, Cluster, farkv } from '../support/cluster.js';
 
 const PATIENCE = { timeoutMs: 120_000, connectTimeoutMs: 120_000, unavailableAfterMs: 120_000 };

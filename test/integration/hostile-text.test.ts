@@ -9,9 +9,9 @@ import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { importFromRedis } from '../../server/cli/redis/import-redis.js';
-import { leftOutLines } from '../../server/cli/redis/left-out.js';
-import { crc32c } from '../../server/cli/backup/format.js';
+import { importFromRedis } from '../../tools/redis/import-redis.js';
+import { leftOutLines } from '../../tools/redis/left-out.js';
+import { crc32c } from '../../tools/backup/format.js';
 import { falseControl, falseRedis } from '../support/false-server.js';
 import { printed } from '../support/run-here.js';
 

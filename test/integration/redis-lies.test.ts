@@ -3,8 +3,8 @@
  * is, and where it ends. Each import from it ends, by an error or with what is true, and holds no more than a bound.
  */
 import test, { type ExecutionContext } from 'ava';
-import { importFromRedis } from '../../server/cli/redis/import-redis.js';
-import { leftOutLines } from '../../server/cli/redis/left-out.js';
+import { importFromRedis } from '../../tools/redis/import-redis.js';
+import { leftOutLines } from '../../tools/redis/left-out.js';
 import { falseRedis } from '../support/false-server.js';
 
 const bulk = (text: string): string => `$${Buffer.byteLength(text)}\r\n${text}\r\n`;

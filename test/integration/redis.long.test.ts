@@ -1,7 +1,7 @@
 /**
  * `farkv import redis://...` from a real redis-server, which has to be installed: apt-get install redis-server. Without
  * it these tests fail; `npm run deep` leaves them out and says so. What a key alone can do is tested without it, in
- * server/cli/redis/import-redis.test.ts.
+ * tools/redis/import-redis.test.ts.
  */
 import test, { type ExecutionContext } from 'ava';
 import { spawn } from 'node:child_process';

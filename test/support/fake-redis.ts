@@ -2,7 +2,7 @@
 import type { ExecutionContext } from 'ava';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
-import { Replies } from '../../server/cli/redis/replies.js';
+import { Replies } from '../../tools/redis/replies.js';
 
 export interface FakeRedis {
   /** Keys with the PTTL that each answers, in the text of the protocol; -1: it never expires. */

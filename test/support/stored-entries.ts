@@ -2,7 +2,7 @@
 import type { Origin } from '../../client/cluster.js';
 import type { WriteOptions } from '../../client/index.js';
 import type { ScanOfShard, ScanStep } from '../../client/scan.js';
-import type { EntryRecord } from '../../server/cli/transfer/entry.js';
+import type { EntryRecord } from '../../tools/transfer/entry.js';
 import type { Random } from './random.js';
 
 /** Any bytes, namespaces, codecs, flags; some expire, some values are empty. Expiry lies in the future. */

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { tokensOf } from './tokens.mjs';
 
-const FOLDERS = ['adapters', 'client', 'core', 'native', 'net', 'server', 'test/chaos', 'test/power'];
+const FOLDERS = ['adapters', 'client', 'core', 'native', 'net', 'server', 'tools', 'test/chaos', 'test/power'];
 const isMarked = (path) => /\.[ch]$|(?<!\.test|\.d)\.ts$/.test(path) && !path.startsWith('test/');
 
 const MARKER = /(?:\/\/|\/\*) mutation: ([a-z0-9/, -]+?)(?: \*\/)?$/;

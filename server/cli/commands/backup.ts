@@ -1,9 +1,9 @@
 /** `farkv backup DIR`: every entry of a running cluster into files. */
+import { countsOf, Progress } from '../../../tools/transfer/progress.js';
 import type { CliCommand } from '../command.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { print } from '../output.js';
-import { countsOf, Progress } from '../transfer/progress.js';
-import { tenantsOptions, withTenants, type TenantsArguments } from '../transfer/tenant-clients.js';
+import { tenantsOptions, withTenants, type TenantsArguments } from '../tenant-clients.js';
 
 interface BackupArguments extends TenantsArguments {
   readonly dir: string;
@@ -25,7 +25,7 @@ const backup: CliCommand<BackupArguments> = {
           exitCodesHelp({ done: 'the backup is whole and on the disk' }),
       ),
   handler: async (args) => {
-    const { takeBackup } = await import('../backup/take.js');
+    const { takeBackup } = await import('../../../tools/backup/take.js');
     const progress = new Progress('backup');
     await withTenants(args, async (clients) => {
       try {

@@ -6,10 +6,11 @@ import { writeFile } from 'node:fs/promises';
 import { FarkvError } from '../../../core/errors.js';
 import { visibleJson } from '../../../core/visible-text.js';
 import { DATABASES, type DatabaseName } from '../../../bench/ycsb/database-names.js';
+import { writing } from '../../../tools/transfer/write-failure.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, namespaceOf, tokenFor, trustOf, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodesHelp } from '../exit-codes.js';
-import { print, printError, writing } from '../output.js';
+import { print, printError } from '../output.js';
 
 interface BenchArguments extends ClientArguments {
   readonly phase: 'load' | 'run';

@@ -1,8 +1,8 @@
 /** `farkv delete KEY...`. */
+import { keyOf } from '../../../tools/transfer/key-text.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodesHelp } from '../exit-codes.js';
-import { keyOf } from '../key-text.js';
 import { printError } from '../output.js';
 
 interface DeleteArguments extends ClientArguments {

@@ -2,7 +2,7 @@
 import type { CommandModule } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
 import { visibleJson } from '../../../core/visible-text.js';
-import { parseSize } from '../../config/units.js';
+import { parseSize } from '../../../core/size.js';
 import { print } from '../output.js';
 
 interface DoctorArguments {

@@ -1,12 +1,13 @@
 /** `farkv export FILE.jsonl`: entries as lines of JSON. */
 import type { FileHandle } from 'node:fs/promises';
+import { newFile } from '../../../tools/transfer/new-file.js';
+import { countsOf, Progress } from '../../../tools/transfer/progress.js';
+import { transferClient } from '../../../tools/transfer/transfer-client.js';
+import { writing } from '../../../tools/transfer/write-failure.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, INTEGER_OPTION, namespaceOf, withClient, type ClientArguments } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
-import { namedFile, Output, STANDARD, print, writing } from '../output.js';
-import { newFile } from '../transfer/new-file.js';
-import { transferClient } from '../transfer/tenant-clients.js';
-import { countsOf, Progress } from '../transfer/progress.js';
+import { namedFile, Output, STANDARD, print } from '../output.js';
 
 interface ExportArguments extends Omit<ClientArguments, 'namespace'> {
   readonly file: string;
@@ -60,9 +61,9 @@ const command: CliCommand<ExportArguments> = {
   handler: async ({ file: given, namespace, ...args }) => {
     const file = namedFile(given);
     const { EVERY_NAMESPACE } = await import('../../../native/native-client.js');
-    const { Room } = await import('../transfer/room.js');
-    const { shardEntries } = await import('../transfer/shard-entries.js');
-    const { lineOf } = await import('../transfer/json-lines.js');
+    const { Room } = await import('../../../tools/transfer/room.js');
+    const { shardEntries } = await import('../../../tools/transfer/shard-entries.js');
+    const { lineOf } = await import('../../../tools/transfer/json-lines.js');
     const space = namespace === undefined ? EVERY_NAMESPACE : namespaceOf(namespace);
     const progress = new Progress('export');
     let entries = 0;

@@ -1,8 +1,8 @@
 /** `farkv get KEY`: one value to standard output. */
+import { jsonKey, jsonValue, keyOf, printable, textOf } from '../../../tools/transfer/key-text.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodesHelp } from '../exit-codes.js';
-import { jsonKey, jsonValue, keyOf, printable, textOf } from '../key-text.js';
 import { Output, printError } from '../output.js';
 import { visibleJson, visibleLines } from '../../../core/visible-text.js';
 

@@ -3,11 +3,11 @@ import { createReadStream } from 'node:fs';
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
 import { fileReason, openRegularFile, NotRegular } from '../../../net/regular-file.js';
+import { countsOf, Progress } from '../../../tools/transfer/progress.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, namespaceOf, withClient, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodeOf, exitCodesHelp } from '../exit-codes.js';
 import { namedFile, STANDARD, print, printError } from '../output.js';
-import { countsOf, Progress } from '../transfer/progress.js';
 import { KEEP_NEWER } from './restore.js';
 
 interface ImportArguments extends ClientArguments {
@@ -31,7 +31,7 @@ async function streamOf(source: string): Promise<{ readonly stream: AsyncIterabl
 }
 
 async function importLines(args: ImportArguments): Promise<void> {
-  const { importJsonLines } = await import('../transfer/import-lines.js');
+  const { importJsonLines } = await import('../../../tools/transfer/import-lines.js');
   const { stream, bytes } = await streamOf(args.source);
   const progress = new Progress('import');
   const name = args.source === STANDARD ? 'standard input' : args.source;
@@ -72,7 +72,7 @@ function doneText(done: { readonly written: number; readonly kept: number; reado
 
 /** What the command line says to do about a farkv server does not help with another store. */
 async function fromRedis(args: ImportArguments): Promise<void> {
-  const { RedisFailure } = await import('../redis/replies.js');
+  const { RedisFailure } = await import('../../../tools/redis/replies.js');
   try {
     await importRedis(args);
   } catch (error) {
@@ -83,8 +83,8 @@ async function fromRedis(args: ImportArguments): Promise<void> {
 }
 
 async function importRedis(args: ImportArguments): Promise<void> {
-  const { importFromRedis } = await import('../redis/import-redis.js');
-  const { leftOutLines } = await import('../redis/left-out.js');
+  const { importFromRedis } = await import('../../../tools/redis/import-redis.js');
+  const { leftOutLines } = await import('../../../tools/redis/left-out.js');
   const progress = new Progress('import');
   const namespace = namespaceOf(args.namespace);
   const done = await withClient(args, async (client) => {

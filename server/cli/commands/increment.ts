@@ -1,9 +1,9 @@
 /** `farkv increment KEY [BY]`: adds to a number, and prints the sum. */
 import { FarkvError } from '../../../core/errors.js';
+import { keyOf } from '../../../tools/transfer/key-text.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, durationOf, withClient, type ClientArguments } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
-import { keyOf } from '../key-text.js';
 import { Output } from '../output.js';
 
 interface IncrementArguments extends ClientArguments {

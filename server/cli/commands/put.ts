@@ -1,6 +1,7 @@
 /** `farkv put KEY [VALUE]`: the value from the command line, a file, or standard input. */
 import { FarkvError } from '../../../core/errors.js';
 import { fileReason, readRegular, NotRegular } from '../../../net/regular-file.js';
+import { keyOf } from '../../../tools/transfer/key-text.js';
 import type { CliCommand } from '../command.js';
 import {
   clientOptions,
@@ -11,7 +12,6 @@ import {
   type ClientArguments,
 } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
-import { keyOf } from '../key-text.js';
 import { isStandardInput, printError } from '../output.js';
 
 interface PutArguments extends ClientArguments {

@@ -1,10 +1,10 @@
 /** `farkv restore DIR`: a backup into a running cluster. */
 import type { Argv } from 'yargs';
+import { countsOf, Progress } from '../../../tools/transfer/progress.js';
 import type { CliCommand } from '../command.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { print, printError } from '../output.js';
-import { countsOf, Progress } from '../transfer/progress.js';
-import { tenantsOptions, withTenants, type TenantsArguments } from '../transfer/tenant-clients.js';
+import { tenantsOptions, withTenants, type TenantsArguments } from '../tenant-clients.js';
 
 interface RestoreArguments extends TenantsArguments {
   readonly dir: string;
@@ -33,9 +33,9 @@ const restore: CliCommand<RestoreArguments> = {
           exitCodesHelp({ failed: 'the backup is damaged or not finished, or the cluster refused an entry' }),
       ) as unknown as Argv<RestoreArguments>,
   handler: async (args) => {
-    const { readManifest } = await import('../backup/manifest.js');
-    const { restoreBackup } = await import('../backup/restore.js');
-    const { damageText } = await import('../backup/chunk-reader.js');
+    const { readManifest } = await import('../../../tools/backup/manifest.js');
+    const { restoreBackup } = await import('../../../tools/backup/restore.js');
+    const { damageText } = await import('../../../tools/backup/chunk-reader.js');
     const manifest = await readManifest(args.dir);
     const checking = new Progress('check');
     const writing = new Progress('restore');

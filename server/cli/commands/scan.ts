@@ -1,9 +1,9 @@
 /** `farkv scan`: the keys of a namespace, one a line. */
 import { visibleJson } from '../../../core/visible-text.js';
+import { jsonKey, jsonValue, keyOf, printable } from '../../../tools/transfer/key-text.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, INTEGER_OPTION, integerOf, withClient, type ClientArguments } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
-import { jsonKey, jsonValue, keyOf, printable } from '../key-text.js';
 import { Output } from '../output.js';
 
 interface ScanArguments extends ClientArguments {

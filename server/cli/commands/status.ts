@@ -1,6 +1,6 @@
 /** `farkv status`: what a cluster says about itself. */
 import type { Argv } from 'yargs';
-import { formatSize } from '../../config/units.js';
+import { formatSize } from '../../../core/size.js';
 import { memoryOf, pageParts, type ClusterStatus, type MemberStatus, type PageParts } from '../../status.js';
 import { advice } from '../../advice.js';
 import { attention, underWay } from '../../attention.js';

@@ -1,19 +1,19 @@
 /** `farkv values check DIR`: is a backup whole? Needs no server. */
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
+import { countsOf, Progress } from '../../../tools/transfer/progress.js';
 import type { CliCommand } from '../command.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { print } from '../output.js';
-import { countsOf, Progress } from '../transfer/progress.js';
 
 interface CheckArguments {
   readonly dir: string;
 }
 
 async function check({ dir }: CheckArguments): Promise<void> {
-  const { readManifest } = await import('../backup/manifest.js');
-  const { checkBackup } = await import('../backup/check.js');
-  const { damageText } = await import('../backup/chunk-reader.js');
+  const { readManifest } = await import('../../../tools/backup/manifest.js');
+  const { checkBackup } = await import('../../../tools/backup/check.js');
+  const { damageText } = await import('../../../tools/backup/chunk-reader.js');
   const manifest = await readManifest(dir);
   const progress = new Progress('check');
   let damages = 0;

@@ -1,7 +1,7 @@
 /** The manual of farkv: its files by their paths below /usr/share. */
+import { PACKAGE_VERSION } from '../../../native/version.js';
 import { allCommands } from '../command-list.js';
 import { EXIT_CODES_HELP } from '../exit-codes.js';
-import { PACKAGE_VERSION } from '../../version.js';
 import { completionFor } from './completion.js';
 import { definitionOf } from './definition.js';
 import { commandPage, overviewPage, pageName } from './man-page.js';

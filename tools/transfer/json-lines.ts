@@ -9,9 +9,9 @@
  * refused: an `expiresAt` that nobody reads would be an entry that never expires; so is one that stands twice. A byte
  * order mark before the first line is left out.
  */
-import { visibleJson } from '../../../core/visible-text.js';
-import { unknownName } from '../../../core/nearest.js';
-import { textOf } from '../key-text.js';
+import { visibleJson } from '../../core/visible-text.js';
+import { unknownName } from '../../core/nearest.js';
+import { textOf } from './key-text.js';
 import type { EntryRecord } from './entry.js';
 
 /** Larger values are written as base64: as text they could take six times their bytes. */

@@ -5,9 +5,9 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { link, open, rename, rm, type FileHandle } from 'node:fs/promises';
-import { FarkvError } from '../../../core/errors.js';
-import { fileReason } from '../../../net/regular-file.js';
-import { writing } from '../output.js';
+import { FarkvError } from '../../core/errors.js';
+import { fileReason } from '../../net/regular-file.js';
+import { writing } from './write-failure.js';
 
 /** Of file systems that have no links: vfat, and some over a network. */
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { fileReason, openRegularFile } from '../../../net/regular-file.js';
+import { fileReason, openRegularFile } from '../../net/regular-file.js';
 import type { EntryRecord } from '../transfer/entry.js';
 import {
   addToSum,

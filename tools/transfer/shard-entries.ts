@@ -8,13 +8,13 @@
  *
  * Memory: a step of the scan (256 KiB) for each shard that is read, and the large values for which `room` has room.
  */
-import type { StoredEntry } from '../../../client/scan.js';
-import { FarkvError } from '../../../core/errors.js';
-import { printable } from '../key-text.js';
+import type { StoredEntry } from '../../client/scan.js';
+import { FarkvError } from '../../core/errors.js';
+import { printable } from './key-text.js';
 import type { EntryRecord } from './entry.js';
 import { patiently } from './patience.js';
 import type { Room } from './room.js';
-import type { TransferClient } from './tenant-clients.js';
+import type { TransferClient } from './transfer-client.js';
 
 const BATCH = 256;
 /** How often a value is read whose key is written again and again. */

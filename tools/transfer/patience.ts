@@ -2,7 +2,7 @@
  * Trying again: a long transfer shall outlast a server that restarts or a shard that moves. An operation that fails for
  * such a reason is done again, for a minute; what no waiting mends is thrown at once.
  */
-import { FarkvError, type ErrorCode } from '../../../core/errors.js';
+import { FarkvError, type ErrorCode } from '../../core/errors.js';
 
 export const PATIENCE_MS = 60_000;
 const PAUSE_MIN_MS = 20;

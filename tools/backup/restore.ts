@@ -6,9 +6,9 @@
  * What was written stays when it fails; it can be done again, since every entry is put, or (`keep`) is there already.
  */
 import { join } from 'node:path';
-import { FarkvError } from '../../../core/errors.js';
+import { FarkvError } from '../../core/errors.js';
 import { EntryWriter } from '../transfer/entry-writer.js';
-import type { TransferClient } from '../transfer/tenant-clients.js';
+import type { TransferClient } from '../transfer/transfer-client.js';
 import { checkBackup } from './check.js';
 import { damageText, readChunks, type Damage } from './chunk-reader.js';
 import { tenantName, type Manifest } from './manifest.js';

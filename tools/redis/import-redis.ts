@@ -10,8 +10,8 @@
  * What remains of a time to live is counted from before it was asked for: an entry expires no later than at Redis, but
  * for the difference between the clocks of this host and the owner.
  */
-import { TTL_MAX } from '../../../client/arguments.js';
-import { addon } from '../../../native/addon.js';
+import { TTL_MAX } from '../../client/arguments.js';
+import { addon } from '../../native/addon.js';
 import { EntryWriter, isOfEntry } from '../transfer/entry-writer.js';
 import { isOfKey, parseRedisAddress, RedisConnection, refusal } from './connection.js';
 import { LeftOutKeys, type LeftOut } from './left-out.js';

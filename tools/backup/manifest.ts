@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, open, readdir, rename } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { FarkvError } from '../../../core/errors.js';
+import { FarkvError } from '../../core/errors.js';
 import {
   hex128,
   hex256,
@@ -17,13 +17,13 @@ import {
   text,
   uint,
   type Check,
-} from '../../../core/protocol/check.js';
-import { makeDirectory } from '../../../net/private-directory.js';
-import { fileReason, readRegular } from '../../../net/regular-file.js';
-import { syncDirectory } from '../../../net/sync-directory.js';
-import { SHARDS_MAX } from '../../../core/metadata/check-state.js';
-import { TENANTS_MAX } from '../../../core/metadata/tenants.js';
-import { writing } from '../output.js';
+} from '../../core/protocol/check.js';
+import { makeDirectory } from '../../net/private-directory.js';
+import { fileReason, readRegular } from '../../net/regular-file.js';
+import { syncDirectory } from '../../net/sync-directory.js';
+import { SHARDS_MAX } from '../../core/metadata/check-state.js';
+import { TENANTS_MAX } from '../../core/metadata/tenants.js';
+import { writing } from '../transfer/write-failure.js';
 import { crc32c } from './format.js';
 
 export const MANIFEST = 'manifest.json';

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { FarkvError } from '../../../core/errors.js';
-import { StoreInMemory } from '../../../test/support/stored-entries.js';
+import { FarkvError } from '../../core/errors.js';
+import { StoreInMemory } from '../../test/support/stored-entries.js';
 import type { EntryRecord } from './entry.js';
 import { EntryWriter } from './entry-writer.js';
 import { patiently } from './patience.js';

@@ -1,8 +1,8 @@
 /** What one key can do to an import, against a server of the test's own; redis.long.test.ts has a real one. */
 import test, { type ExecutionContext } from 'ava';
-import { FarkvError } from '../../../core/errors.js';
-import { fakeRedis, type FakeRedis } from '../../../test/support/fake-redis.js';
-import { StoreInMemory } from '../../../test/support/stored-entries.js';
+import { FarkvError } from '../../core/errors.js';
+import { fakeRedis, type FakeRedis } from '../../test/support/fake-redis.js';
+import { StoreInMemory } from '../../test/support/stored-entries.js';
 import { importFromRedis, type RedisDone } from './import-redis.js';
 import { LeftOutKeys, leftOutLines, REASONS_MAX } from './left-out.js';
 

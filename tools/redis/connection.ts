@@ -4,9 +4,9 @@
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { decodedPart } from '../../../core/address.js';
-import { FarkvError } from '../../../core/errors.js';
-import { fileReason, PEM_BYTES_MAX, readRegular } from '../../../net/regular-file.js';
+import { decodedPart } from '../../core/address.js';
+import { FarkvError } from '../../core/errors.js';
+import { fileReason, PEM_BYTES_MAX, readRegular } from '../../net/regular-file.js';
 import { ofRedis } from './left-out.js';
 import { isError, RedisFailure, Replies, type Allowance, type ErrorReply, type Reply } from './replies.js';
 

@@ -3,7 +3,7 @@
  * has an allowance for all that answers it. More elements or longer lines than that are refused; a value that does not
  * fit is skipped as it comes, so that it takes no memory, but for what it begins with.
  */
-import { FarkvError } from '../../../core/errors.js';
+import { FarkvError } from '../../core/errors.js';
 
 /** A reply that says what went wrong with one command: a word in capitals, then a text. */
 export interface ErrorReply {

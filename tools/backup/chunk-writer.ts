@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { writing } from '../output.js';
+import { writing } from '../transfer/write-failure.js';
 import type { EntryRecord } from '../transfer/entry.js';
 import {
   addToSum,

@@ -7,12 +7,12 @@
  * an expiry that one write gave it and that it had meanwhile. Nothing is promised across keys.
  */
 import { join } from 'node:path';
-import { FarkvError } from '../../../core/errors.js';
-import { EVERY_NAMESPACE } from '../../../native/native-client.js';
-import { PACKAGE_VERSION } from '../../version.js';
+import { FarkvError } from '../../core/errors.js';
+import { EVERY_NAMESPACE } from '../../native/native-client.js';
+import { PACKAGE_VERSION } from '../../native/version.js';
 import { Room } from '../transfer/room.js';
 import { shardEntries } from '../transfer/shard-entries.js';
-import type { TransferClient } from '../transfer/tenant-clients.js';
+import type { TransferClient } from '../transfer/transfer-client.js';
 import { ChunkWriter } from './chunk-writer.js';
 import {
   fileName,

@@ -15,7 +15,7 @@
  *
  * Not for: files (chunk-writer.ts, chunk-reader.ts), and what says that a backup is whole (manifest.ts).
  */
-import { addon } from '../../../native/addon.js';
+import { addon } from '../../native/addon.js';
 import type { EntryRecord } from '../transfer/entry.js';
 
 export const HEAD_BYTES = 36;

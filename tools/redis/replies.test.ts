@@ -1,5 +1,5 @@
 import test from 'ava';
-import { seeded } from '../../../test/support/random.js';
+import { seeded } from '../../test/support/random.js';
 import { RedisFailure, Replies, type Reply } from './replies.js';
 
 // eslint-disable-next-line @typescript-eslint/require-await -- a stream is asynchronous

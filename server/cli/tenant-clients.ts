@@ -3,11 +3,11 @@
  * --tenant-token-file. A server tells each which tenant its token opens.
  */
 import type { Argv } from 'yargs';
-import type { ShardAccess } from '../../../client/client.js';
-import type { BufferValue, Client } from '../../../client/index.js';
-import { FarkvError } from '../../../core/errors.js';
-import { readSecretFile } from '../../config/secret-file.js';
-import { clientOptions, connectWith, namespaceOf, type ClientArguments } from '../client-options.js';
+import type { BufferValue, Client } from '../../client/index.js';
+import { FarkvError } from '../../core/errors.js';
+import { transferClient, type TransferClient } from '../../tools/transfer/transfer-client.js';
+import { readSecretFile } from '../config/secret-file.js';
+import { clientOptions, connectWith, namespaceOf, type ClientArguments } from './client-options.js';
 
 export interface TenantsArguments extends ClientArguments {
   readonly tenantTokenFile: readonly string[] | undefined;
@@ -23,14 +23,6 @@ export function tenantsOptions<T>(y: Argv<T>): Argv<T & TenantsArguments> {
       describe:
         'File with the token of one more tenant, its first line; for its owner alone, mode 600. May be said several times',
     }) as unknown as Argv<T & TenantsArguments>;
-}
-
-/** What transfers see of a client. */
-export type TransferClient = Pick<Client<BufferValue, Buffer>, 'namespace'> & ShardAccess;
-
-export async function transferClient(client: Client<BufferValue, Buffer>): Promise<TransferClient> {
-  const { shardAccessOf } = await import('../../../client/client.js');
-  return { namespace: (namespace) => client.namespace(namespace), ...shardAccessOf(client) };
 }
 
 /** Connects, does something, and disconnects whatever happened. */

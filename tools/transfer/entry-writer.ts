@@ -5,12 +5,12 @@
  *
  * Entries of one key that are under way together take effect in any order.
  */
-import type { Codec, Keyspace } from '../../../client/index.js';
-import { FarkvError, type ErrorCode } from '../../../core/errors.js';
+import type { Codec, Keyspace } from '../../client/index.js';
+import { FarkvError, type ErrorCode } from '../../core/errors.js';
 import type { EntryRecord } from './entry.js';
 import { patiently } from './patience.js';
 import { Room } from './room.js';
-import type { TransferClient } from './tenant-clients.js';
+import type { TransferClient } from './transfer-client.js';
 
 const BYTES_MAX = 32 << 20;
 const COUNT_MAX = 512;

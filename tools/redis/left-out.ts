@@ -1,5 +1,5 @@
 /** The keys of a Redis database that were not imported: how many for each reason, and some of their names. */
-import { printable } from '../key-text.js';
+import { printable } from '../transfer/key-text.js';
 
 export const NAMES_MAX = 10;
 /** Reasons come from the other server, which may be anybody: more of them are counted as one. */

@@ -2,7 +2,7 @@
  * How far a long command is, on standard error: a bar on a terminal, elsewhere a line every ten seconds. Written from
  * `at`, without a timer, so that it says nothing while nothing goes on.
  */
-import { formatSize } from '../../config/units.js';
+import { formatSize } from '../../core/size.js';
 
 const BAR = 30;
 const BAR_MS = 100;

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { seeded } from '../../../test/support/random.js';
-import { nameOf, randomEntry, StoreInMemory } from '../../../test/support/stored-entries.js';
+import { seeded } from '../../test/support/random.js';
+import { nameOf, randomEntry, StoreInMemory } from '../../test/support/stored-entries.js';
 import type { EntryRecord } from './entry.js';
 import { importJsonLines } from './import-lines.js';
 import { entryOfLine, LineError, lineOf, linesOf } from './json-lines.js';

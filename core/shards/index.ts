@@ -46,7 +46,7 @@
  *                           follow: the owner's changes come over a link
  *                                      it may be in sync any time; follows whoever owns the shard
  *                                                   the shard is this server's, with this copy: lead
- *   A copy in sync whose owner seems to be gone is ownerSuspected: in turns, by rank, such copies propose to be promoted. The
+ *   A copy in sync whose owner seems to be gone suspects it: in turns, by rank, such copies propose to be promoted. The
  *   data plane serves when no lease that the copy has given can be relied on, so a suspicion may be wrong.
  *   What failed before joining: clearing (stop, close), resting, opening again, under another id. What failed since:
  *   renouncing (another name is proposed, as one that no table has) first. From everywhere to clearing when the metadata
@@ -86,8 +86,9 @@
  *   S-new: A new shard, whose values are to survive its server, counts its own copy as one in sync just before it is
  *     served: when another server has one, or none came for a time. So what is lost before that was never there.
  *
- * Files: shards (all of them), held, handover, heirs, companions, brake, backup, promotion, copy-end, copy-entry, base,
- * missing-copies, recovered, common (what the metadata says of one), life (the states), actions, changed-shards, report.
+ * Files: shards (all of them), owned, handover, heirs, progress, rejoin-backoff, backup, promotion, copy-end, copy-entry,
+ * base, missing-copies, recovered, context (the metadata, and the way out), local-shard (the states), actions,
+ * changed-shards, report.
  */
 export type {
   Action,

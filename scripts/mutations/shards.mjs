@@ -31,11 +31,11 @@ export const mutations = rows('shards', {
     handover('an owner that has not served, or whose copies may lack something, hands nothing over'),
   ],
   'follows-unnamed': [
-    without('life.named'),
+    without('local.named'),
     backup('a copy is copied, named, and follows its owner; nothing is asked for twice'),
   ],
   'followed-discarded': [
-    instead('renounce(c, life)', "clear(c, life, 'again')"),
+    instead('renounce(c, local)', "clear(c, local, 'again')"),
     backup('what has followed is thrown away only when the metadata has another name in its place'),
   ],
   'required-while-relied-on': [

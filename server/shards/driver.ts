@@ -109,9 +109,9 @@ export class ShardDriver {
   readonly #closes = new Map<number, Promise<unknown>>();
   readonly #copied = new Map<number, CopyStats>();
   readonly #fence: Fence;
-  readonly #teller: LayoutPublisher;
+  readonly #publisher: LayoutPublisher;
   readonly #moveErrors = new MoveErrors();
-  readonly #notes: ShardEvents;
+  readonly #events: ShardEvents;
   #closing = false;
   /** Of the last run. */
   #leasesOver = false;
@@ -127,7 +127,7 @@ export class ShardDriver {
       ...(options.found === undefined ? {} : { found: options.found }),
     });
     this.#fence = new Fence(() => dataPlane.stats());
-    this.#notes = new ShardEvents({
+    this.#events = new ShardEvents({
       memberId,
       log,
       moveErrors: this.#moveErrors,
@@ -135,7 +135,7 @@ export class ShardDriver {
       statsOf: (shard) => this.#copied.get(shard),
       movesHere: (shard) => heirNamed(options.state(), shard) === memberId,
     });
-    this.#teller = new LayoutPublisher({
+    this.#publisher = new LayoutPublisher({
       dataPlane,
       sleep,
       log,
@@ -180,7 +180,7 @@ export class ShardDriver {
 
   /** The data plane says that a shard's segments changed. */
   layoutChanged(shard: number): void {
-    if (!this.#closing) this.#teller.changed(shard);
+    if (!this.#closing) this.#publisher.changed(shard);
   }
 
   /** For `farkv status`. */
@@ -222,7 +222,7 @@ export class ShardDriver {
    */
   async close(timeoutMs: number): Promise<boolean> {
     this.#closing = true;
-    this.#teller.close();
+    this.#publisher.close();
     this.#input(() => this.#shards.endAll());
     const closed = Promise.all(this.#closes.values()).then(
       () => this.#leasesOver,
@@ -260,9 +260,9 @@ export class ShardDriver {
         dataPlane.setTableMemory(action.memoryBytes);
         return;
       case 'note':
-        this.#notes.write(action.note);
+        this.#events.write(action.note);
         // Segments may have come between the layout that was announced and now.
-        if (action.note.of === 'served') this.#teller.changed(action.note.shard);
+        if (action.note.of === 'served') this.#publisher.changed(action.note.shard);
         return;
       case 'discard':
         dataPlane

@@ -110,6 +110,15 @@ typedef struct answered {
     uint8_t counted, tenant;
 } answered;
 
+/* What native/replication keeps of a worker. */
+typedef struct worker_replication {
+    fkv_list owner_links, backup_links; /* links to owners, and of backups */
+    fkv_list unsent;                    /* shards of which backups were not sent everything */
+    uint32_t expecting;                 /* shards with repl.expects */
+    worker_log *log;                    /* NULL: no shard here is durable */
+    fetch_pool *pulls; /* of owners' values, so that no client is in their way; NULL: none was announced yet */
+} worker_replication;
+
 struct worker {
     dataplane *d;
     uint32_t number, thread_id;
@@ -133,10 +142,7 @@ struct worker {
     fkv_list shards;
     fkv_list clients, doomed;
     fkv_list sending, blocked;
-    fkv_list owner_links, backup_links; /* links to owners, and of backups */
-    fkv_list unsent;                    /* shards of which backups were not sent everything */
-    uint32_t expecting;                 /* shards with shard.expects */
-    worker_log *log;                    /* NULL: no shard here is durable */
+    worker_replication repl;
     dedup dedup;
     challenges challenges;
     access_rules *access;
@@ -167,7 +173,6 @@ struct worker {
     fkv_list transfers; /* active, the first deadline first */
     uint64_t transfer_bytes;
     fetch_pool *fetches;  /* of clients' values */
-    fetch_pool *pulls;    /* of owners', so that no client is in their way; NULL: none was announced yet */
     uint32_t scan_chains; /* that the SCANs of this turn may still walk */
     uint8_t *scratch;     /* FKV_SCAN_STEP_MAX bytes: a SCAN reply being made */
     uint8_t *made;        /* a hash being made (serve/derive_fields.c); NULL: none was yet */

@@ -48,7 +48,7 @@ bool backup_new(shard *s, uint64_t id, uint32_t lease_ms, const replica_backup *
                    .scrub_ns = s->w->now_ns + s->w->d->c.scrub_ms * MS,
                    .ring = calloc(RING_FIRST, sizeof *b->ring),
                    .room = RING_FIRST };
-    b->place.log = s->replica.log;
+    b->place.log = s->repl.owner.log;
     fkv_assert(place->prepared == place->committed); /* what is prepared does not come with a copy */
     if (!b->ring) {
         free(b);
@@ -59,7 +59,7 @@ bool backup_new(shard *s, uint64_t id, uint32_t lease_ms, const replica_backup *
     list_init(&b->owes);
     list_init(&b->held);
     list_init(&b->waits);
-    s->copy = b;
+    s->repl.copy = b;
     return true;
 }
 
@@ -67,7 +67,7 @@ bool backup_make(shard *s, uint64_t id, uint32_t lease_ms, const replica_backup 
     /* What clients were told by earlier owners comes with the records, or is said to be forgotten. */
     if (dedup_open_slot(&s->w->dedup, s->slot, false, s->w->now_ns) != 0) return false;
     if (!backup_new(s, id, lease_ms, place)) return false;
-    s->logging.appended = place->prepared; /* what it was made from is none of the log's records */
+    s->repl.appended.lsn = place->prepared; /* what it was made from is none of the log's records */
     if (s->durable) durable_begins(s);
     return true;
 }

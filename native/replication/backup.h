@@ -66,7 +66,7 @@ void backup_keeps(backup *b, uint64_t lsn, const fkv_record *r, const table_prep
 void backup_tell(const backup *b, dataplane_copy_event what);
 /* With its table: what is prepared is not undone. Any thread, when nothing else knows the shard. */
 /* It is a copy, and another server owns it. */
-static inline bool backup_follows(const shard *s) { return s->copy && !s->copy->leads; }
+static inline bool backup_follows(const shard *s) { return s->repl.copy && !s->repl.copy->leads; }
 void backup_free(backup *b);
 
 /* What to say first on a connection, and after UNFOLLOW. */

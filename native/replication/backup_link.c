@@ -15,7 +15,7 @@ enum {
 static const uint64_t DIGEST_NS = 1000000000;
 
 struct backup_link {
-    fkv_list of_worker; /* worker.backup_links */
+    fkv_list of_worker; /* worker.repl.backup_links */
     client *c;
     fkv_list senders;
     bool blocked;      /* the peer gives no credits */
@@ -34,7 +34,7 @@ backup_link *backup_link_make(client *c) {
     l->c = c;
     l->beat_ns = UINT64_MAX;
     list_init(&l->senders);
-    list_push(&c->w->backup_links, &l->of_worker);
+    list_push(&c->w->repl.backup_links, &l->of_worker);
     return l;
 }
 
@@ -68,13 +68,13 @@ void backup_link_forgets(sender *f, uint64_t version) {
     backup_link *l = f->user;
     const shard *s = f->shard;
     fkv_peer_bulk m = {
-        .op = FKV_PEER_VALUE_CANCEL, .shard = s->number, .epoch = s->replica.epoch, .version = version
+        .op = FKV_PEER_VALUE_CANCEL, .shard = s->number, .epoch = s->repl.owner.epoch, .version = version
     };
     if (send_message(l, &m, sizeof m) != 0) client_doom(l->c, FKV_END_NONE);
 }
 
 void backup_links_wake(shard *s) {
-    if (list_empty(&s->unsent)) list_push(&s->w->unsent, &s->unsent);
+    if (list_empty(&s->repl.unsent)) list_push(&s->w->repl.unsent, &s->repl.unsent);
 }
 
 /* -EAGAIN is no failure: credits wake it. */
@@ -96,7 +96,7 @@ static int lost(backup_link *l, sender *f) {
 }
 
 static void send_records(shard *s) {
-    for (fkv_list *i = s->senders.next, *after; i != &s->senders; i = after) {
+    for (fkv_list *i = s->repl.senders.next, *after; i != &s->repl.senders; i = after) {
         after = i->next;
         sender *f = LIST_OF(i, sender, of_shard);
         backup_link *l = f->user;
@@ -137,12 +137,12 @@ static void beat(worker *w, backup_link *l) {
 }
 
 void backup_links_send(worker *w) {
-    while (!list_empty(&w->unsent)) {
-        shard *s = LIST_OF(w->unsent.next, shard, unsent);
-        list_remove(&s->unsent);
+    while (!list_empty(&w->repl.unsent)) {
+        shard *s = LIST_OF(w->repl.unsent.next, shard, repl.unsent);
+        list_remove(&s->repl.unsent);
         send_records(s);
     }
-    for (fkv_list *i = w->backup_links.next; i != &w->backup_links; i = i->next) {
+    for (fkv_list *i = w->repl.backup_links.next; i != &w->repl.backup_links; i = i->next) {
         backup_link *l = LIST_OF(i, backup_link, of_worker);
         if (l->beat_ns <= w->now_ns && !l->blocked && !l->c->doomed) beat(w, l);
     }
@@ -150,7 +150,7 @@ void backup_links_send(worker *w) {
 
 uint64_t backup_links_deadline(const worker *w) {
     uint64_t at = UINT64_MAX;
-    for (const fkv_list *i = w->backup_links.next; i != &w->backup_links; i = i->next) {
+    for (const fkv_list *i = w->repl.backup_links.next; i != &w->repl.backup_links; i = i->next) {
         const backup_link *l = LIST_OF(i, backup_link, of_worker);
         if (!l->blocked && !l->c->doomed) at = min_u64(at, l->beat_ns);
     }
@@ -170,7 +170,7 @@ void backup_link_credits(client *c) {
 static sender *sender_here(worker *w, backup_link *l, uint32_t number) {
     const shard *s = number < w->d->c.shards ? w->by_number[number] : NULL;
     if (!s) return NULL;
-    for (const fkv_list *i = s->senders.next; i != &s->senders; i = i->next)
+    for (const fkv_list *i = s->repl.senders.next; i != &s->repl.senders; i = i->next)
         if (LIST_OF(i, sender, of_shard)->user == l) return LIST_OF(i, sender, of_shard);
     return NULL;
 }
@@ -209,7 +209,7 @@ static bool acknowledged(worker *w, backup_link *l, const fkv_peer_message *m) {
 
 static void pulled(worker *w, backup_link *l, const fkv_peer_bulk *m) {
     sender *f = sender_here(w, l, m->shard);
-    if (!f || f->shard->replica.epoch != m->epoch) return;
+    if (!f || f->shard->repl.owner.epoch != m->epoch) return;
     bulk_pulled(f, m->version, (fkv_status)m->status);
     replicate_pulled(f->shard);
 }

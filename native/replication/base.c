@@ -16,22 +16,22 @@ enum { CHAINS_A_TURN = 32, CHAIN_ENTRIES = FKV_CHAIN_MAX * FKV_SLOTS };
 
 /* What was prepared and not committed may never have been a change of the shard. */
 static void end_copy(shard *s) {
-    backup *b = s->copy;
+    backup *b = s->repl.copy;
     if (!b) return;
     backup_cuts_off(b, b->applied); /* mutation: rejoin/prepared-in-base */
     backup_free(b);
-    s->copy = NULL;
+    s->repl.copy = NULL;
 }
 
 static void keep(shard *s) {
-    command *c = s->basing;
-    s->basing = NULL;
+    command *c = s->repl.basing;
+    s->repl.basing = NULL;
     end_copy(s);
     /* From here on nothing on the disk is of this table: the next copy's begins with a snapshot. */
     snapshots_end(s);
     if (s->durable) durable_end(s);
-    change_log_free(&s->log);
-    s->drawn_bytes = 0;
+    change_log_free(&s->changed);
+    s->repl.drawn_bytes = 0;
     dedup_drop_slot(&s->w->dedup, s->slot);
     s->tick_ns = s->w->now_ns;
     fkv_status status = open_anew(s, s->epoch, c->copy);
@@ -40,25 +40,26 @@ static void keep(shard *s) {
 }
 
 void base_watch(shard *s) {
-    if (s->held == 0 && (!s->copy || s->copy->dropping == 0)) keep(s);
+    if (s->held == 0 && (!s->repl.copy || s->repl.copy->dropping == 0)) keep(s);
 }
 
 void base_keep(job *j) {
     command *c = (command *)j;
     shard *s = command_shard(c);
-    bool is_busy = s && (s->state != SHARD_OPEN || s->starting || s->basing || !list_empty(&s->imports) ||
-                         (s->copy && s->copy->leads));
-    fkv_status status = !s                                          ? command_none(c)
-                        : is_busy                                   ? FKV_BUSY
-                        : s->copy && s->copy->failed == FKV_CORRUPT ? FKV_CORRUPT /* mutation: rejoin/damaged-base */
-                                                                    : FKV_OK;
+    bool is_busy = s && (s->state != SHARD_OPEN || s->starting || s->repl.basing || !list_empty(&s->repl.imports) ||
+                         (s->repl.copy && s->repl.copy->leads));
+    fkv_status status = !s        ? command_none(c)
+                        : is_busy ? FKV_BUSY
+                        : s->repl.copy && s->repl.copy->failed == FKV_CORRUPT
+                            ? FKV_CORRUPT /* mutation: rejoin/damaged-base */
+                            : FKV_OK;
     if (status != FKV_OK) {
         command_done(c, status, NULL);
         return;
     }
-    if (s->copy) owner_link_leave(s->copy);
+    if (s->repl.copy) owner_link_leave(s->repl.copy);
     role_answered(s, FKV_ABORTED);
-    s->basing = c;
+    s->repl.basing = c;
     s->attended = true;
     base_watch(s);
 }

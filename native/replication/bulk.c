@@ -20,29 +20,29 @@ bool bulk_fits_message(uint32_t key_bytes, uint32_t value_bytes) {
 
 static uint64_t room_of(const op *o) { return record_room(true, o->request.key_bytes, o->value_bytes); }
 
-fkv_status bulk_admits(const op *o) { return o->shard->bulk_count < BULKS_MAX ? FKV_OK : FKV_BUSY; }
+fkv_status bulk_admits(const op *o) { return o->shard->repl.bulk_count < BULKS_MAX ? FKV_OK : FKV_BUSY; }
 
 void bulk_begin(op *o) {
     shard *s = o->shard;
     o->state = OP_IS_PULLED;
     o->announced = o->pulled = 0;
-    s->drawn_bytes += room_of(o); /* so that small changes leave its room alone */
-    s->bulk_count++;
-    list_push(&s->bulks, &o->link);
+    s->repl.drawn_bytes += room_of(o); /* so that small changes leave its room alone */
+    s->repl.bulk_count++;
+    list_push(&s->repl.bulks, &o->link);
     backup_links_wake(s);
 }
 
-void bulk_over(op *o) { o->shard->bulk_count--; }
+void bulk_over(op *o) { o->shard->repl.bulk_count--; }
 
 static bool is_everywhere(const shard *s, const op *o) {
     for (int i = 0; i < REPLICA_PEERS; i++)
-        if (s->replica.peer[i].standing >= REPLICA_REQUIRED && !(o->pulled >> i & 1)) return false;
+        if (s->repl.owner.peer[i].standing >= REPLICA_REQUIRED && !(o->pulled >> i & 1)) return false;
     return true;
 }
 
 op *bulk_next(shard *s) {
-    if (!replica_admits(&s->replica)) return NULL;
-    for (fkv_list *l = s->bulks.next; l != &s->bulks; l = l->next) {
+    if (!replica_admits(&s->repl.owner)) return NULL;
+    for (fkv_list *l = s->repl.bulks.next; l != &s->repl.bulks; l = l->next) {
         op *o = LIST_OF(l, op, link);
         if (!is_everywhere(s, o)) continue;
         list_remove(l);
@@ -54,26 +54,27 @@ op *bulk_next(shard *s) {
 /* Without a number: it has no effect, wherever its value lies. */
 static void end(op *o, fkv_status status) {
     shard *s = o->shard;
-    for (fkv_list *l = s->senders.next, *next; l != &s->senders; l = next) {
+    for (fkv_list *l = s->repl.senders.next, *next; l != &s->repl.senders; l = next) {
         next = l->next;
         sender *f = LIST_OF(l, sender, of_shard);
-        int i = replica_place(&s->replica, f->id);
+        int i = replica_place(&s->repl.owner, f->id);
         if (i >= 0 && o->announced >> i & 1) backup_link_forgets(f, o->prepared.version);
     }
     list_remove(&o->link);
-    s->drawn_bytes -= room_of(o);
+    s->repl.drawn_bytes -= room_of(o);
     bulk_over(o);
     s->w->feed_starved = true;
     op_ends(o, status);
 }
 
 void bulks_end(shard *s, fkv_status why) {
-    while (!list_empty(&s->bulks)) end(LIST_OF(s->bulks.next, op, link), why);
+    while (!list_empty(&s->repl.bulks)) end(LIST_OF(s->repl.bulks.next, op, link), why);
 }
 
 uint64_t bulk_bytes(const shard *s) {
     uint64_t bytes = 0;
-    for (const fkv_list *l = s->bulks.next; l != &s->bulks; l = l->next) bytes += room_of(LIST_OF(l, op, link));
+    for (const fkv_list *l = s->repl.bulks.next; l != &s->repl.bulks; l = l->next)
+        bytes += room_of(LIST_OF(l, op, link));
     return bytes;
 }
 
@@ -81,14 +82,14 @@ uint64_t bulk_bytes(const shard *s) {
 
 void bulk_sender_begins(shard *s, uint32_t place) {
     uint8_t others = (uint8_t) ~(1u << place);
-    fkv_list *lists[] = { &s->bulks, &s->unacked };
+    fkv_list *lists[] = { &s->repl.bulks, &s->repl.unacked };
     for (int i = 0; i < 2; i++)
         for (fkv_list *l = lists[i]->next; l != lists[i]; l = l->next) {
             op *o = LIST_OF(l, op, link);
             o->announced &= others;
             o->pulled &= others;
         }
-    backup *b = s->copy;
+    backup *b = s->repl.copy;
     for (uint64_t lsn = b ? b->applied + 1 : 1; b && b->leads && lsn <= b->place.prepared; lsn++)
         backup_record_announced(b, lsn, others, 0);
 }
@@ -106,16 +107,16 @@ static const segment *segment_of(const shard *s, const fkv_extent *e) {
 int bulk_announce(sender *f, const peer_out *out, const table_prepared *p, fkv_record r, const uint8_t *key,
                   uint8_t *announced) {
     const shard *s = f->shard;
-    int i = replica_place(&s->replica, f->id);
+    int i = replica_place(&s->repl.owner, f->id);
     const segment *m = segment_of(s, p->extent);
     if (i < 0 || !m || !m->mr[out->place]) return -ESTALE;
     if (*announced >> i & 1) return 0;
     uint64_t base = fab_mr_addr(m->mr[out->place]);
     fkv_peer_value_offer head = { .op = FKV_PEER_VALUE_OFFER,
                                   .shard = s->number,
-                                  .epoch = s->replica.epoch,
+                                  .epoch = s->repl.owner.epoch,
                                   .tag = p->extent->tag,
-                                  .committed = s->replica.committed,
+                                  .committed = s->repl.owner.committed,
                                   .rkey = fab_mr_rkey(m->mr[out->place]),
                                   .region_addr = base,
                                   .region_bytes = m->region.bytes,
@@ -130,10 +131,10 @@ int bulk_announce(sender *f, const peer_out *out, const table_prepared *p, fkv_r
 
 int bulk_announce_all(sender *f, const peer_out *out) {
     shard *s = f->shard;
-    int e = 0, i = replica_place(&s->replica, f->id);
-    if (i < 0 || s->replica.peer[i].standing < REPLICA_REQUIRED) return 0;
+    int e = 0, i = replica_place(&s->repl.owner, f->id);
+    if (i < 0 || s->repl.owner.peer[i].standing < REPLICA_REQUIRED) return 0;
     int left = BULKS_MAX; /* more may have been fetched from clients together: these wait for the first */
-    for (fkv_list *l = s->bulks.next; l != &s->bulks && e == 0 && left-- > 0; l = l->next) {
+    for (fkv_list *l = s->repl.bulks.next; l != &s->repl.bulks && e == 0 && left-- > 0; l = l->next) {
         op *o = LIST_OF(l, op, link);
         e = bulk_announce(f, out, &o->prepared, uncommitted_describe(o), o->key, &o->announced);
     }
@@ -152,20 +153,20 @@ int bulk_announce_committed(sender *f, const peer_out *out, const fkv_record *r,
         return bulk_announce(f, out, &p, *r, key, &announced);
     }
     fkv_peer_bulk m = {
-        .op = FKV_PEER_VALUE_CANCEL, .shard = s->number, .epoch = s->replica.epoch, .version = r->version
+        .op = FKV_PEER_VALUE_CANCEL, .shard = s->number, .epoch = s->repl.owner.epoch, .version = r->version
     };
     return out->send(out->ctx, &m, sizeof m); /* mutation: bulk/not-withdrawn */
 }
 
 void bulk_pulled(sender *f, uint64_t version, fkv_status status) {
     shard *s = f->shard;
-    int i = replica_place(&s->replica, f->id);
-    for (fkv_list *l = s->bulks.next; l != &s->bulks && i >= 0; l = l->next) {
+    int i = replica_place(&s->repl.owner, f->id);
+    for (fkv_list *l = s->repl.bulks.next; l != &s->repl.bulks && i >= 0; l = l->next) {
         op *o = LIST_OF(l, op, link);
         if (o->prepared.version != version || !(o->announced >> i & 1)) continue;
         if (status == FKV_OK)
             o->pulled |= (uint8_t)(1u << i);
-        else if (s->replica.peer[i].standing >= REPLICA_REQUIRED)
+        else if (s->repl.owner.peer[i].standing >= REPLICA_REQUIRED)
             end(o, status);
         backup_links_wake(s); /* others may be announced */
         return;

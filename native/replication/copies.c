@@ -34,7 +34,7 @@ static void tell(const shard *s, uint64_t id, dataplane_copy_event what) {
 }
 
 fkv_status copies_refuse(const shard *s, uint64_t id) {
-    if (!s->copy || s->copy->leads) tell(s, id, DATAPLANE_COPY_REFUSED);
+    if (!s->repl.copy || s->repl.copy->leads) tell(s, id, DATAPLANE_COPY_REFUSED);
     return FKV_NOT_OWNER;
 }
 
@@ -42,20 +42,20 @@ fkv_status copies_refuse(const shard *s, uint64_t id) {
 
 /* Frees what no copy needs any more. */
 static void trim(shard *s) {
-    uint64_t needed = UINT64_MAX, committed = s->replica.committed;
-    if (!s->backlog) return;
+    uint64_t needed = UINT64_MAX, committed = s->repl.owner.committed;
+    if (!s->repl.backlog) return;
     for (int i = 0; i < REPLICA_PEERS; i++) {
-        const replica_peer *p = &s->replica.peer[i];
-        uint64_t has = max_u64(p->prepared, s->place[i].joined_at);
+        const replica_peer *p = &s->repl.owner.peer[i];
+        uint64_t has = max_u64(p->prepared, s->repl.place[i].joined_at);
         if (p->standing == REPLICA_JOINS || (p->standing > REPLICA_JOINS && has < committed))
             needed = min_u64(needed, has);
     }
     if (needed != UINT64_MAX) {
-        backlog_trim(s->backlog, needed);
+        backlog_trim(s->repl.backlog, needed);
         return;
     }
-    backlog_free(s->backlog);
-    s->backlog = NULL;
+    backlog_free(s->repl.backlog);
+    s->repl.backlog = NULL;
 }
 
 static void end_require(copy_place *p, fkv_status status, uint64_t *lsn) {
@@ -67,46 +67,46 @@ static void end_require(copy_place *p, fkv_status status, uint64_t *lsn) {
 static void forget(shard *s, int i, uint64_t id) {
     sender *f = sender_of(s, id);
     if (f) backup_link_refuse(f);
-    end_require(&s->place[i], FKV_ABORTED, NULL);
+    end_require(&s->repl.place[i], FKV_ABORTED, NULL);
     copies_place(s, i, 0);
 }
 
 void copies_place(shard *s, int place, uint64_t joined_at) {
-    s->place[place] = (copy_place){ .limit = UINT64_MAX, .joined_at = joined_at, .unlinked_ns = s->w->now_ns };
+    s->repl.place[place] = (copy_place){ .limit = UINT64_MAX, .joined_at = joined_at, .unlinked_ns = s->w->now_ns };
 }
 
 static void drop(shard *s, int i) {
-    uint64_t id = s->replica.peer[i].id;
-    if (replica_drop(&s->replica, id)) forget(s, i, id);
+    uint64_t id = s->repl.owner.peer[i].id;
+    if (replica_drop(&s->repl.owner, id)) forget(s, i, id);
 }
 
 void repl_gives_way(shard *s) {
     for (int i = 0; i < REPLICA_PEERS; i++)
-        if (s->replica.peer[i].standing == REPLICA_JOINS) drop(s, i);
-    backlog_free(s->backlog);
-    s->backlog = NULL;
+        if (s->repl.owner.peer[i].standing == REPLICA_JOINS) drop(s, i);
+    backlog_free(s->repl.backlog);
+    s->repl.backlog = NULL;
     replicate_count(s);
 }
 
 static bool keep_from_here(shard *s) {
-    if (!s->backlog) s->backlog = backlog_begin(&s->w->d->backlogs, s->replica.committed);
-    return s->backlog;
+    if (!s->repl.backlog) s->repl.backlog = backlog_begin(&s->w->d->backlogs, s->repl.owner.committed);
+    return s->repl.backlog;
 }
 
 fkv_status repl_join(shard *s, uint64_t id) {
-    int i = replica_place(&s->replica, id);
-    if (i >= 0 && s->replica.peer[i].standing != REPLICA_JOINS) return FKV_BAD_REQUEST;
+    int i = replica_place(&s->repl.owner, id);
+    if (i >= 0 && s->repl.owner.peer[i].standing != REPLICA_JOINS) return FKV_BAD_REQUEST;
     if (i >= 0) drop(s, i); /* it has asked before, and did not get the answer */
-    bool joined = keep_from_here(s) && replica_join(&s->replica, id);
-    fkv_status status = joined ? FKV_OK : s->backlog ? FKV_BUSY : FKV_NO_MEMORY;
-    if (joined) copies_place(s, replica_place(&s->replica, id), s->replica.committed);
+    bool joined = keep_from_here(s) && replica_join(&s->repl.owner, id);
+    fkv_status status = joined ? FKV_OK : s->repl.backlog ? FKV_BUSY : FKV_NO_MEMORY;
+    if (joined) copies_place(s, replica_place(&s->repl.owner, id), s->repl.owner.committed);
     trim(s);
     replicate_changed(s);
     return status;
 }
 
 void copies_came_further(shard *s, int place) {
-    s->place[place].acked_ns = s->w->now_ns;
+    s->repl.place[place].acked_ns = s->w->now_ns;
     trim(s);
 }
 
@@ -115,12 +115,12 @@ void copies_came_further(shard *s, int place) {
 /* Nothing is known of any until it follows. Who joins may lack what is committed from here on. The owner before is one
  * copy less, unless nobody wants another. */
 void copies_led(shard *s, const replica_config *c) {
-    s->lost_until_ns = c->alone ? 0 : s->w->now_ns + LOST_NS;
+    s->repl.lost_until_ns = c->alone ? 0 : s->w->now_ns + LOST_NS;
     for (int i = 0; i < REPLICA_PEERS; i++) {
-        const replica_peer *p = &s->replica.peer[i];
+        const replica_peer *p = &s->repl.owner.peer[i];
         bool joins = p->standing == REPLICA_JOINS;
-        copies_place(s, i, joins ? s->replica.committed : 0);
-        s->place[i].eligible = joins && replica_is_eligible(c, p->id);
+        copies_place(s, i, joins ? s->repl.owner.committed : 0);
+        s->repl.place[i].eligible = joins && replica_is_eligible(c, p->id);
         if (joins && !keep_from_here(s)) drop(s, i);
     }
 }
@@ -129,19 +129,20 @@ static bool is_lost(const copy_place *p) { return p->late || p->unlinked_ns || p
 
 void copies_configured(shard *s, const replica_config *c) {
     replica_peer before[REPLICA_PEERS];
-    memcpy(before, s->replica.peer, sizeof before);
-    replica_configure(&s->replica, c);
+    memcpy(before, s->repl.owner.peer, sizeof before);
+    replica_configure(&s->repl.owner, c);
     for (int i = 0; i < REPLICA_PEERS; i++) {
-        uint32_t now = s->replica.peer[i].standing;
+        uint32_t now = s->repl.owner.peer[i].standing;
         bool was_in_sync = before[i].standing == REPLICA_IN_SYNC, is_in_sync = now == REPLICA_IN_SYNC;
-        if (was_in_sync && !is_in_sync && is_lost(&s->place[i]) && !c->alone) s->lost_until_ns = s->w->now_ns + LOST_NS;
-        if (is_in_sync && !was_in_sync) s->lost_until_ns = 0;
+        if (was_in_sync && !is_in_sync && is_lost(&s->repl.place[i]) && !c->alone)
+            s->repl.lost_until_ns = s->w->now_ns + LOST_NS;
+        if (is_in_sync && !was_in_sync) s->repl.lost_until_ns = 0;
         if (before[i].standing != REPLICA_NONE && now == REPLICA_NONE) forget(s, i, before[i].id);
-        if (now == REPLICA_IN_SYNC && s->place[i].requiring) end_require(&s->place[i], FKV_ABORTED, NULL);
-        s->place[i].eligible = now != REPLICA_NONE && replica_is_eligible(c, before[i].id);
+        if (now == REPLICA_IN_SYNC && s->repl.place[i].requiring) end_require(&s->repl.place[i], FKV_ABORTED, NULL);
+        s->repl.place[i].eligible = now != REPLICA_NONE && replica_is_eligible(c, before[i].id);
         if (before[i].standing <= REPLICA_REQUIRED || now != REPLICA_JOINS) continue;
-        s->place[i].joined = s->place[i].late = false;
-        s->place[i].joined_at = before[i].prepared;
+        s->repl.place[i].joined = s->repl.place[i].late = false;
+        s->repl.place[i].joined_at = before[i].prepared;
         if (!keep_from_here(s)) drop(s, i);
     }
     trim(s);
@@ -154,46 +155,47 @@ void copies_configure(job *j) {
     fkv_status status = !s                                          ? command_none(c)
                         : s->state == SHARD_CLOSING                 ? FKV_BUSY
                         : backup_follows(s) || k->epoch != s->epoch ? FKV_NOT_OWNER
-                        : k->config < s->replica.config             ? FKV_BAD_REQUEST
+                        : k->config < s->repl.owner.config          ? FKV_BAD_REQUEST
                                                                     : FKV_OK;
     /* Only this owner adds copies: one that it does not know would not be waited for. */
     for (uint32_t i = 0; status == FKV_OK && i < k->peers; i++)
-        if (replica_place(&s->replica, k->id[i]) < 0) status = FKV_BAD_REQUEST;
-    if (status == FKV_OK && k->config > s->replica.config) replicate_configure(s, k);
+        if (replica_place(&s->repl.owner, k->id[i]) < 0) status = FKV_BAD_REQUEST;
+    if (status == FKV_OK && k->config > s->repl.owner.config) replicate_configure(s, k);
     command_done(c, status, NULL);
 }
 
 /* ---- required, and not wanted ---- */
 
 static void try_to_propose(shard *s, int i) {
-    const replica_peer *p = &s->replica.peer[i];
-    if (p->standing != REPLICA_PROPOSED && !replica_propose(&s->replica, p->id, s->w->now_ns)) return;
+    const replica_peer *p = &s->repl.owner.peer[i];
+    if (p->standing != REPLICA_PROPOSED && !replica_propose(&s->repl.owner, p->id, s->w->now_ns)) return;
     uint64_t *lsn = malloc(sizeof *lsn);
-    if (lsn) *lsn = s->replica.committed;
-    end_require(&s->place[i], lsn ? FKV_OK : FKV_NO_MEMORY, lsn);
+    if (lsn) *lsn = s->repl.owner.committed;
+    end_require(&s->repl.place[i], lsn ? FKV_OK : FKV_NO_MEMORY, lsn);
 }
 
 /* In an earlier config, and the one of now waits for it too. */
 static bool is_required_already(const shard *s, int i) {
-    uint32_t standing = s->replica.peer[i].standing;
+    uint32_t standing = s->repl.owner.peer[i].standing;
     return standing == REPLICA_REQUIRED || standing == REPLICA_PROPOSED;
 }
 
 static fkv_status require(shard *s, uint64_t id, command *c) {
-    int i = replica_place(&s->replica, id);
+    int i = replica_place(&s->repl.owner, id);
     if (s->state == SHARD_CLOSING) return FKV_BUSY;
     if (i < 0) return FKV_NOT_OWNER;
     if (is_required_already(s, i)) { /* mutation: joins/required-once */
-        end_require(&s->place[i], FKV_ABORTED, NULL);
-        s->place[i].requiring = c;
+        end_require(&s->repl.place[i], FKV_ABORTED, NULL);
+        s->repl.place[i].requiring = c;
         try_to_propose(s, i);
         return FKV_OK;
     }
-    bool lags = s->replica.last - s->replica.peer[i].prepared > REQUIRED_LAG;
+    bool lags = s->repl.owner.last - s->repl.owner.peer[i].prepared > REQUIRED_LAG;
     /* mutation: joins/required-under-old-leases */
-    if (!s->place[i].joined || s->place[i].unlinked_ns || lags || !replica_require(&s->replica, id, s->lease_until_ns))
+    if (!s->repl.place[i].joined || s->repl.place[i].unlinked_ns || lags ||
+        !replica_require(&s->repl.owner, id, s->lease_until_ns))
         return FKV_BUSY;
-    s->place[i].requiring = c;
+    s->repl.place[i].requiring = c;
     replicate_changed(s);
     return FKV_OK;
 }
@@ -205,10 +207,10 @@ void copies_require(job *j) {
 }
 
 static fkv_status drop_wanted(shard *s, uint64_t id) {
-    int i = replica_place(&s->replica, id);
+    int i = replica_place(&s->repl.owner, id);
     if (s->state == SHARD_CLOSING) return FKV_BUSY;
     if (i < 0) return FKV_OK;
-    if (!replica_drop(&s->replica, id)) return FKV_BUSY;
+    if (!replica_drop(&s->repl.owner, id)) return FKV_BUSY;
     forget(s, i, id);
     trim(s);
     replicate_changed(s);
@@ -221,7 +223,7 @@ void copies_drop(job *j) {
 }
 
 void copies_end(shard *s, fkv_status why) {
-    for (int i = 0; i < REPLICA_PEERS; i++) end_require(&s->place[i], why, NULL);
+    for (int i = 0; i < REPLICA_PEERS; i++) end_require(&s->repl.place[i], why, NULL);
 }
 
 /* ---- how they do ---- */
@@ -229,9 +231,9 @@ void copies_end(shard *s, fkv_status why) {
 /* When it is late, if nothing comes of it until then. Without a connection: for so long after its lease, by which it
  * may still have an owner that it knows. */
 static uint64_t late_at(const shard *s, int i) {
-    const copy_place *p = &s->place[i];
+    const copy_place *p = &s->repl.place[i];
     uint64_t slow = s->w->d->c.backup_slow_ms * MS;
-    if (p->unlinked_ns) return max_u64(p->unlinked_ns, s->replica.peer[i].lease_ns) + slow;
+    if (p->unlinked_ns) return max_u64(p->unlinked_ns, s->repl.owner.peer[i].lease_ns) + slow;
     uint64_t since = p->lagging_ns ? max_u64(p->lagging_ns, p->acked_ns) : UINT64_MAX;
     /* Nobody reads without its lease, so that is noticed without a change too. */
     if (p->silent_ns) since = min_u64(since, p->silent_ns);
@@ -241,8 +243,8 @@ static uint64_t late_at(const shard *s, int i) {
 static uint64_t next_unlinked(const copy_place *p) { return p->unlinked_ns + max_u64(UNLINKED_NS, 2 * p->told_ns); }
 
 static void watch_required(shard *s, int i) {
-    copy_place *p = &s->place[i];
-    uint64_t id = s->replica.peer[i].id, now = s->w->now_ns;
+    copy_place *p = &s->repl.place[i];
+    uint64_t id = s->repl.owner.peer[i].id, now = s->w->now_ns;
     bool late = now >= late_at(s, i);
     if (!p->unlinked_ns) {
         p->told_ns = 0;
@@ -252,40 +254,40 @@ static void watch_required(shard *s, int i) {
     }
     if (late && !p->late) tell(s, id, DATAPLANE_COPY_LATE);
     /* One that has made a connection has not acknowledged yet. */
-    bool back = p->late && !late && !p->unlinked_ns && s->replica.peer[i].lease_ns > now;
+    bool back = p->late && !late && !p->unlinked_ns && s->repl.owner.peer[i].lease_ns > now;
     if (back) tell(s, id, DATAPLANE_COPY_BACK);
     p->late = (p->late || late) && !back;
 }
 
 static void watch_joining(shard *s, int i) {
-    copy_place *p = &s->place[i];
-    const replica_peer *peer = &s->replica.peer[i];
+    copy_place *p = &s->repl.place[i];
+    const replica_peer *peer = &s->repl.owner.peer[i];
     uint64_t now = s->w->now_ns;
     if (p->unlinked_ns && !p->eligible && now - p->unlinked_ns >= JOIN_IDLE_NS) {
         drop(s, i);
         trim(s);
         replicate_changed(s);
-    } else if (!p->joined && !p->unlinked_ns && peer->lease_ns > now && s->replica.last - peer->prepared <= LITTLE) {
+    } else if (!p->joined && !p->unlinked_ns && peer->lease_ns > now && s->repl.owner.last - peer->prepared <= LITTLE) {
         p->joined = true;
         tell(s, peer->id, DATAPLANE_COPY_JOINED);
     }
 }
 
 static void set_expected(shard *s, bool expected) {
-    s->w->expecting += (uint32_t)expected - (uint32_t)s->expects;
-    s->expects = expected;
+    s->w->repl.expecting += (uint32_t)expected - (uint32_t)s->repl.expects;
+    s->repl.expects = expected;
 }
 
 /* When a copy will join: clients' leases are short by then, so it does not wait for long ones. */
 static bool may_join_soon(const shard *s) {
     uint64_t now = s->w->now_ns;
-    return now < s->lost_until_ns || (s->log.ring && now < s->log.asked_ns + COPYING_NS);
+    return now < s->repl.lost_until_ns || (s->changed.ring && now < s->changed.asked_ns + COPYING_NS);
 }
 
 void copies_expect(shard *s) { set_expected(s, may_join_soon(s)); }
 
 void copies_expect_none(shard *s) {
-    s->lost_until_ns = 0;
+    s->repl.lost_until_ns = 0;
     set_expected(s, false);
 }
 
@@ -293,11 +295,11 @@ void copies_watch(shard *s) {
     uint64_t now = s->w->now_ns;
     bool joins = false;
     for (int i = 0; i < REPLICA_PEERS; i++) {
-        const replica_peer *peer = &s->replica.peer[i];
-        copy_place *p = &s->place[i];
+        const replica_peer *peer = &s->repl.owner.peer[i];
+        copy_place *p = &s->repl.place[i];
         if (peer->standing == REPLICA_NONE) continue;
         bool waited = peer->standing > REPLICA_JOINS; /* else no time counts: nobody waits for it yet */
-        p->lagging_ns = !waited || peer->prepared >= s->replica.last ? 0 : p->lagging_ns ? p->lagging_ns : now;
+        p->lagging_ns = !waited || peer->prepared >= s->repl.owner.last ? 0 : p->lagging_ns ? p->lagging_ns : now;
         p->silent_ns = !waited || p->unlinked_ns || peer->lease_ns > now ? 0 : p->silent_ns ? p->silent_ns : now;
         if (p->requiring) try_to_propose(s, i);
         if (peer->standing == REPLICA_JOINS)
@@ -312,8 +314,8 @@ void copies_watch(shard *s) {
 uint64_t copies_deadline(const shard *s) {
     uint64_t at = UINT64_MAX, after = s->w->now_ns + 1;
     for (int i = 0; i < REPLICA_PEERS; i++) {
-        const replica_peer *peer = &s->replica.peer[i];
-        const copy_place *p = &s->place[i];
+        const replica_peer *peer = &s->repl.owner.peer[i];
+        const copy_place *p = &s->repl.place[i];
         if (peer->standing == REPLICA_NONE) continue;
         if (p->requiring) at = min_u64(at, max_u64(peer->settled_ns, after));
         if (peer->standing == REPLICA_JOINS && p->unlinked_ns && !p->eligible)
@@ -327,10 +329,10 @@ uint64_t copies_deadline(const shard *s) {
 }
 
 void repl_shard_stats(const shard *s, dataplane_copy_stats *out) {
-    const backup *b = s->copy;
-    const replica_owner *o = &s->replica;
+    const backup *b = s->repl.copy;
+    const replica_owner *o = &s->repl.owner;
     bool leads = !b || b->leads;
-    *out = (dataplane_copy_stats){ .known = b || s->backups,
+    *out = (dataplane_copy_stats){ .known = b || s->repl.backups,
                                    .leads = leads,
                                    .follows = b && b->led,
                                    .failed = b ? b->failed : FKV_OK,

@@ -22,23 +22,23 @@
 enum { VALUE_PIECE = 4096 }; /* a large value waits for so much room, if it has as many bytes left */
 static const uint64_t RETRY_NS = 1000000000;
 
-static replica_log *log_of(shard *s) { return backup_follows(s) ? &s->copy->place.log : &s->replica.log; }
+static replica_log *log_of(shard *s) { return backup_follows(s) ? &s->repl.copy->place.log : &s->repl.owner.log; }
 
 /* What is in the buffer counts: a copy acknowledges it, and an owner commits it. */
 static bool answers_early(const shard *s) {
     return s->w->d->c.log.sync_ns > 0 && durable_has_begun(s) &&
-           (backup_follows(s) || replica_answers_early(&s->replica));
+           (backup_follows(s) || replica_answers_early(&s->repl.owner));
 }
 static void count_buffered(shard *s) {
-    if (s->w->d->c.log.sync_ns > 0 && durable_has_begun(s) && !s->logging.begins)
-        log_of(s)->buffered = s->logging.appended;
+    if (s->w->d->c.log.sync_ns > 0 && durable_has_begun(s) && !s->repl.appended.begins)
+        log_of(s)->buffered = s->repl.appended.lsn;
 }
 
 /* ---- what the log reports ---- */
 
 static void came_further(shard *s) {
     if (backup_follows(s))
-        owner_link_owes(s->copy);
+        owner_link_owes(s->repl.copy);
     else
         replicate_logged(s);
 }
@@ -47,7 +47,7 @@ static void came_further(shard *s) {
 static void durable(void *owner, const wal_section *x) {
     worker *w = ((worker_log *)owner)->w;
     shard *s = x->shard < w->d->c.shards ? w->by_number[x->shard] : NULL;
-    if (w->stopping || !s || !s->durable || s->logged_as != x->copy || s->state == SHARD_CLOSING) return;
+    if (w->stopping || !s || !s->durable || s->repl.logged_as != x->copy || s->state == SHARD_CLOSING) return;
     replica_logged(log_of(s), x->epoch, x->first, x->count);
     count_buffered(s);
     came_further(s);
@@ -59,12 +59,14 @@ static void room(void *owner) {
     if (wal_holds_back(&g->wal)) g->snapshots.trims = true;
 }
 
-uint32_t durable_epoch(const shard *s) { return backup_follows(s) ? s->copy->place.epoch : s->replica.epoch; }
+uint32_t durable_epoch(const shard *s) { return backup_follows(s) ? s->repl.copy->place.epoch : s->repl.owner.epoch; }
 bool durable_has_begun(const shard *s) {
-    const replica_log *l = backup_follows(s) ? &s->copy->place.log : &s->replica.log;
+    const replica_log *l = backup_follows(s) ? &s->repl.copy->place.log : &s->repl.owner.log;
     return l->epoch > 0 && l->epoch == durable_epoch(s);
 }
-uint64_t durable_committed(const shard *s) { return backup_follows(s) ? s->copy->applied : s->replica.committed; }
+uint64_t durable_committed(const shard *s) {
+    return backup_follows(s) ? s->repl.copy->applied : s->repl.owner.committed;
+}
 
 /* The process is about to end. Until then nothing is acknowledged or committed that would need the log. */
 static void failed(void *owner, const disk_failure *f) {
@@ -81,7 +83,7 @@ static void failed(void *owner, const disk_failure *f) {
 static bool append(worker_log *g, shard *s, uint64_t first, uint32_t count, const void *bytes, uint32_t n) {
     wal_section x = { .shard = s->number,
                       .epoch = durable_epoch(s),
-                      .copy = s->logged_as,
+                      .copy = s->repl.logged_as,
                       .first = first,
                       .committed = durable_committed(s),
                       .digest = integrity_digest(s),
@@ -95,7 +97,7 @@ static bool append(worker_log *g, shard *s, uint64_t first, uint32_t count, cons
 
 /* Of the next record, whose value is large: all that comes before its number. False: there is no room. */
 static bool append_value(worker_log *g, shard *s, const uncommitted *p) {
-    shard_logging *at = &s->logging;
+    append_cursor *at = &s->repl.appended;
     const uint8_t *key, *value;
     fkv_record r = uncommitted_record(p, &key, &value);
     if (r.kind != FKV_RECORD_BULK) return true;
@@ -114,17 +116,17 @@ static bool append_value(worker_log *g, shard *s, const uncommitted *p) {
 }
 
 static bool append_records(worker_log *g, shard *s) {
-    shard_logging *at = &s->logging;
-    if (at->begins && !append(g, s, at->appended + 1, 0, NULL, 0)) return false;
+    append_cursor *at = &s->repl.appended;
+    if (at->begins && !append(g, s, at->lsn + 1, 0, NULL, 0)) return false;
     at->begins = false;
-    while (at->appended < uncommitted_last(s)) {
+    while (at->lsn < uncommitted_last(s)) {
         uint16_t count;
-        uncommitted p = uncommitted_at(s, at->appended + 1);
+        uncommitted p = uncommitted_at(s, at->lsn + 1);
         if (!append_value(g, s, &p)) return false; /* mutation: durable/large-value-unlogged */
         uint32_t most = wal_room(&g->wal), n;
         n = uncommitted_fill(&p, g->records, most < LOG_PIECE ? most : LOG_PIECE, &count);
-        if (count == 0 || !append(g, s, at->appended + 1, count, g->records, n)) return false;
-        at->appended += count;
+        if (count == 0 || !append(g, s, at->lsn + 1, count, g->records, n)) return false;
+        at->lsn += count;
         at->announced = false;
         at->value_at = 0;
     }
@@ -151,7 +153,7 @@ static uint64_t flush_deadline(const worker_log *g) {
     return g->urgent ? 0 : g->gathers_ns + sync_ns;
 }
 
-void durable_hurry(worker *w) { w->log->urgent = true; }
+void durable_hurry(worker *w) { w->repl.log->urgent = true; }
 void durable_counts_anew(shard *s) {
     if (!answers_early(s)) durable_hurry(s->w);
 }
@@ -162,8 +164,8 @@ bool durable_reaches(shard *s, uint64_t lsn) {
 }
 
 void repl_sync(worker *w) {
-    if (!w->log || !w->log->open || w->d->c.log.sync_ns == 0) return;
-    wal *g = &w->log->wal;
+    if (!w->repl.log || !w->repl.log->open || w->d->c.log.sync_ns == 0) return;
+    wal *g = &w->repl.log->wal;
     while (!g->failed && !wal_is_idle(g)) {
         wal_flush(g);
         if (w->d->stepped) repl_drain(w);
@@ -174,16 +176,16 @@ void repl_sync(worker *w) {
 }
 
 void repl_write(worker *w) {
-    worker_log *g = w->log;
+    worker_log *g = w->repl.log;
     fkv_list now;
     /* First: a snapshot begins and ends between changes, and what is answered early makes some ready below. */
     snapshots_step(&g->snapshots);
     g->more = false;
     list_take_all(&g->behind, &now);
     while (!list_empty(&now)) {
-        shard *s = LIST_OF(now.next, shard, logging.behind);
-        list_remove(&s->logging.behind);
-        if (wal_room(&g->wal) == 0 || !append_records(g, s)) list_push(&g->behind, &s->logging.behind);
+        shard *s = LIST_OF(now.next, shard, repl.appended.behind);
+        list_remove(&s->repl.appended.behind);
+        if (wal_room(&g->wal) == 0 || !append_records(g, s)) list_push(&g->behind, &s->repl.appended.behind);
         count_buffered(s);
         if (answers_early(s)) came_further(s);
     }
@@ -197,7 +199,7 @@ void repl_write(worker *w) {
 }
 
 uint64_t durable_deadline(const worker *w) {
-    const worker_log *g = w->log;
+    const worker_log *g = w->repl.log;
     if (!g) return UINT64_MAX;
     if (g->more) return 0;
     uint64_t at = min_u64(g->retry_ns ? g->retry_ns : UINT64_MAX, snapshots_deadline(&g->snapshots));
@@ -205,28 +207,28 @@ uint64_t durable_deadline(const worker *w) {
 }
 
 void durable_more(shard *s) {
-    worker_log *g = s->w->log;
+    worker_log *g = s->w->repl.log;
     fkv_assert(g); /* else it would not have been opened */
-    if (list_empty(&s->logging.behind)) list_push(&g->behind, &s->logging.behind);
+    if (list_empty(&s->repl.appended.behind)) list_push(&g->behind, &s->repl.appended.behind);
     g->more = true;
 }
 
 void durable_begins(shard *s) {
-    shard_logging *at = &s->logging;
-    at->appended = min_u64(at->appended, uncommitted_last(s)); /* mutation: durable/dropped-counts-as-logged */
+    append_cursor *at = &s->repl.appended;
+    at->lsn = min_u64(at->lsn, uncommitted_last(s)); /* mutation: durable/dropped-counts-as-logged */
     at->announced = false;
     at->value_at = 0;
     at->begins = true;
     durable_more(s);
 }
 
-void durable_end(shard *s) { list_remove(&s->logging.behind); }
+void durable_end(shard *s) { list_remove(&s->repl.appended.behind); }
 
-fkv_status durable_admits(const shard *s) { return wal_room(&s->w->log->wal) > 0 ? FKV_OK : FKV_BUSY; }
-bool repl_disk_full(const shard *s) { return s->durable && wal_disk_full(&s->w->log->wal); }
+fkv_status durable_admits(const shard *s) { return wal_room(&s->w->repl.log->wal) > 0 ? FKV_OK : FKV_BUSY; }
+bool repl_disk_full(const shard *s) { return s->durable && wal_disk_full(&s->w->repl.log->wal); }
 
 void repl_log_stats(const worker *w, dataplane_log_stats *out) {
-    const wal *g = &w->log->wal;
+    const wal *g = &w->repl.log->wal;
     *out = (dataplane_log_stats){ .bytes = wal_kept_bytes(g),
                                   .free_files = wal_free_files(g),
                                   .disk_full = wal_disk_full(g),
@@ -245,7 +247,7 @@ wal_identity durable_identity(const dataplane *d, uint32_t thread) {
 int durable_start(worker *w, bool *damaged, char *why, size_t why_room) {
     dataplane *d = w->d;
     const dataplane_log *c = &d->c.log;
-    worker_log *g = w->log = calloc(1, sizeof *g);
+    worker_log *g = w->repl.log = calloc(1, sizeof *g);
     if (!g) {
         snprintf(why, why_room, "no memory for the write-ahead log");
         return -ENOMEM;
@@ -290,23 +292,23 @@ int durable_start(worker *w, bool *damaged, char *why, size_t why_room) {
 }
 
 const char *dataplane_get_torn(const dataplane *d, uint32_t worker) {
-    const worker_log *g = d->worker[worker]->log;
+    const worker_log *g = d->worker[worker]->repl.log;
     return g ? g->torn : "";
 }
 
 void repl_stop(worker *w) {
-    if (!w->log) return;
-    if (w->log->open) wal_stop(&w->log->wal);
-    snapshots_stop(&w->log->snapshots);
-    helper_stop(&w->log->writer);
+    if (!w->repl.log) return;
+    if (w->repl.log->open) wal_stop(&w->repl.log->wal);
+    snapshots_stop(&w->repl.log->snapshots);
+    helper_stop(&w->repl.log->writer);
 }
 
-int repl_drain(worker *w) { return w->log ? helper_drain(&w->log->writer) : 0; }
+int repl_drain(worker *w) { return w->repl.log ? helper_drain(&w->repl.log->writer) : 0; }
 
 void repl_free_worker(worker *w) {
-    if (!w->log) return;
-    if (w->log->open) wal_free(&w->log->wal);
-    snapshots_free(&w->log->snapshots);
-    helper_free(&w->log->writer);
-    free(w->log);
+    if (!w->repl.log) return;
+    if (w->repl.log->open) wal_free(&w->repl.log->wal);
+    snapshots_free(&w->repl.log->snapshots);
+    helper_free(&w->repl.log->writer);
+    free(w->repl.log);
 }

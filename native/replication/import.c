@@ -48,8 +48,8 @@ static void end(command *c, fkv_status status) {
 }
 
 void imports_continue(shard *s) {
-    while (!list_empty(&s->imports)) {
-        command *c = LIST_OF(s->imports.next, command, importing);
+    while (!list_empty(&s->repl.imports)) {
+        command *c = LIST_OF(s->repl.imports.next, command, importing);
         fkv_status status = c->page ? base_compare(s, c) : run(s, c);
         s->touched = true;
         if (status == FKV_BUSY) {
@@ -61,18 +61,19 @@ void imports_continue(shard *s) {
 }
 
 void imports_end(shard *s, fkv_status why) {
-    while (!list_empty(&s->imports)) end(LIST_OF(s->imports.next, command, importing), why);
+    while (!list_empty(&s->repl.imports)) end(LIST_OF(s->repl.imports.next, command, importing), why);
 }
 
 void import_begin(job *j) {
     command *c = (command *)j;
     shard *s = command_shard(c);
-    if (!s || s->state != SHARD_OPEN || s->copy || s->starting || s->basing) { /* mutation: joins/import-into-a-copy */
+    if (!s || s->state != SHARD_OPEN || s->repl.copy || s->starting ||
+        s->repl.basing) { /* mutation: joins/import-into-a-copy */
         command_done(c, s ? FKV_BUSY : command_none(c), NULL);
         return;
     }
     /* mutation: durable/takeover-not-owed */
-    s->snapshot.owed = s->durable; /* what is taken over is in no log */
-    list_push(&s->imports, &c->importing);
+    s->repl.snapshot.owed = s->durable; /* what is taken over is in no log */
+    list_push(&s->repl.imports, &c->importing);
     imports_continue(s);
 }

@@ -18,15 +18,15 @@ static uint32_t free_slot(const worker *w) {
 
 fkv_status open_anew(shard *s, uint32_t epoch, uint64_t id) {
     s->epoch = epoch;
-    s->incarnation = s->logged_as = id;
-    s->replica = (replica_owner){ .epoch = epoch, .min_in_sync = 1, .in_sync = 1, .log = { .kept = s->durable } };
+    s->incarnation = s->repl.logged_as = id;
+    s->repl.owner = (replica_owner){ .epoch = epoch, .min_in_sync = 1, .in_sync = 1, .log = { .kept = s->durable } };
     for (int i = 0; i < REPLICA_PEERS; i++) copies_place(s, i, 0);
-    s->logging = (shard_logging){ 0 };
-    s->snapshot = (shard_snapshot){ 0 };
-    list_init(&s->logging.behind);
-    list_init(&s->snapshot.wanted);
-    list_init(&s->snapshot.asking);
-    list_init(&s->snapshot.waiting);
+    s->repl.appended = (append_cursor){ 0 };
+    s->repl.snapshot = (shard_snapshot){ 0 };
+    list_init(&s->repl.appended.behind);
+    list_init(&s->repl.snapshot.wanted);
+    list_init(&s->repl.snapshot.asking);
+    list_init(&s->repl.snapshot.waiting);
     bool had_owner = epoch > DATAPLANE_EPOCH_FIRST;
     return dedup_open_slot(&s->w->dedup, s->slot, had_owner, s->w->now_ns) == 0 ? FKV_OK : FKV_NO_MEMORY;
 }
@@ -41,11 +41,11 @@ static fkv_status make(worker *w, command *c, shard **out) {
                   .durable = c->open.durable,
                   .tick_ns = UINT64_MAX };
     list_init(&s->of_worker);
-    list_init(&s->unacked);
-    list_init(&s->bulks);
-    list_init(&s->senders);
-    list_init(&s->unsent);
-    list_init(&s->imports);
+    list_init(&s->repl.unacked);
+    list_init(&s->repl.bulks);
+    list_init(&s->repl.senders);
+    list_init(&s->repl.unsent);
+    list_init(&s->repl.imports);
     if (open_anew(s, c->open.epoch, c->open.incarnation) != FKV_OK) return FKV_NO_MEMORY;
     for (int k = 0; k < 2; k++) {
         s->files[k] = c->files[k]; /* the shard's from here on */

@@ -37,7 +37,7 @@ typedef struct held {
 
 struct owner_link {
     connection head;
-    fkv_list of_worker; /* worker.owner_links */
+    fkv_list of_worker; /* worker.repl.owner_links */
     worker *w;
     uint64_t id; /* as a client of the owner's; random */
     uint32_t tenant;
@@ -138,7 +138,7 @@ static void free_owner_link(owner_link *u) {
 /* ---- who follows over it ---- */
 
 static owner_link *find(const worker *w, uint32_t tenant, const link_address *at, uint32_t count) {
-    for (const fkv_list *i = w->owner_links.next; i != &w->owner_links; i = i->next) {
+    for (const fkv_list *i = w->repl.owner_links.next; i != &w->repl.owner_links; i = i->next) {
         owner_link *u = LIST_OF(i, owner_link, of_worker);
         if (u->tenant == tenant && addresses_same(&u->addresses, at, count)) return u;
     }
@@ -157,7 +157,7 @@ static owner_link *make(worker *w, uint32_t tenant, const link_address *at, uint
     list_init(&u->copies);
     list_init(&u->owing);
     list_init(&u->waiting);
-    list_push(&w->owner_links, &u->of_worker);
+    list_push(&w->repl.owner_links, &u->of_worker);
     return u;
 }
 
@@ -201,7 +201,7 @@ void owner_link_leave(backup *b) {
 
 static backup *copy_of(const owner_link *u, uint32_t number) {
     const shard *s = number < u->w->d->c.shards ? u->w->by_number[number] : NULL;
-    return s && s->copy && s->copy->owner_link == u ? s->copy : NULL;
+    return s && s->repl.copy && s->repl.copy->owner_link == u ? s->repl.copy : NULL;
 }
 
 static void owe(owner_link *u, backup *b) {
@@ -388,7 +388,7 @@ static void follow_all(owner_link *u) {
 
 /* Whose owner has no lease of it does not wait for it. */
 /* mutation: durable/lease-before-snapshot */
-static bool gives_leases(const backup *b) { return !b->shard->snapshot.owed; }
+static bool gives_leases(const backup *b) { return !b->shard->repl.snapshot.owed; }
 
 /* Of as many as one message takes. False: the rest is said later, with what is true then. */
 static bool acknowledge(owner_link *u) {
@@ -429,7 +429,7 @@ static void step_up(owner_link *u) {
 }
 
 void owner_links_step(worker *w) {
-    for (fkv_list *i = w->owner_links.next, *after; i != &w->owner_links; i = after) {
+    for (fkv_list *i = w->repl.owner_links.next, *after; i != &w->repl.owner_links; i = after) {
         after = i->next;
         owner_link *u = LIST_OF(i, owner_link, of_worker);
         if (list_empty(&u->copies)) {
@@ -449,12 +449,12 @@ void owner_links_step(worker *w) {
         }
         if (u->state == RESTS && u->again_ns <= w->now_ns) dial(u);
     }
-    if (w->pulls) fetch_pool_step(w->pulls);
+    if (w->repl.pulls) fetch_pool_step(w->repl.pulls);
 }
 
 uint64_t owner_links_deadline(const worker *w) {
     uint64_t at = UINT64_MAX;
-    for (const fkv_list *i = w->owner_links.next; i != &w->owner_links; i = i->next) {
+    for (const fkv_list *i = w->repl.owner_links.next; i != &w->repl.owner_links; i = i->next) {
         const owner_link *u = LIST_OF(i, owner_link, of_worker);
         if (u->over || (u->puller && puller_broken(u->puller))) return 0;
         at = min_u64(at, u->watch_ns);
@@ -468,8 +468,8 @@ uint64_t owner_links_deadline(const worker *w) {
 }
 
 void repl_leave(worker *w) {
-    while (!list_empty(&w->owner_links)) {
-        owner_link *u = LIST_OF(w->owner_links.next, owner_link, of_worker);
+    while (!list_empty(&w->repl.owner_links)) {
+        owner_link *u = LIST_OF(w->repl.owner_links.next, owner_link, of_worker);
         hang_up(u);
         while (!list_empty(&u->copies)) {
             backup *b = LIST_OF(u->copies.next, backup, of_link);

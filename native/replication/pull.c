@@ -46,8 +46,8 @@ struct puller {
 /* ---- a connection's ---- */
 
 static bool may_read(worker *w, uint32_t place) {
-    if (!w->pulls) w->pulls = fetch_pool_make(&w->d->copier, &w->box);
-    return w->pulls && fetch_pool_register(w->pulls, w->d->domain[place], place) == 0;
+    if (!w->repl.pulls) w->repl.pulls = fetch_pool_make(&w->d->copier, &w->box);
+    return w->repl.pulls && fetch_pool_register(w->repl.pulls, w->d->domain[place], place) == 0;
 }
 
 puller *puller_make(worker *w, fab_conn *c, uint32_t place) {
@@ -63,7 +63,7 @@ puller *puller_make(worker *w, fab_conn *c, uint32_t place) {
 void puller_free(puller *p) {
     if (!p) return;
     fkv_assert(list_empty(&p->queue) && !p->now);
-    fetch_source_end(p->w->pulls, &p->source);
+    fetch_source_end(p->w->repl.pulls, &p->source);
     free(p);
 }
 
@@ -73,7 +73,7 @@ void puller_event(puller *p, const fab_wc *wc) {
     if (wc->opcode == FAB_WC_ATTACH)
         fetch_source_attached(&p->source, wc);
     else
-        fetch_pool_read(p->w->pulls, wc);
+        fetch_pool_read(p->w->repl.pulls, wc);
 }
 
 /* ---- the end of a pull ---- */
@@ -96,7 +96,7 @@ static void unprepare(pull *x) {
 
 /* READs that are under way bring nothing any more; the link does not wait for them. */
 static void drop(pull *x) {
-    backup *b = x->shard->copy;
+    backup *b = x->shard->repl.copy;
     puller *p = x->puller;
     if (x->r.prepared.handle) b->taken -= min_u64(b->taken, record_room(true, x->r.key_bytes, x->record.value_bytes));
     list_remove(&x->of_copy);
@@ -160,7 +160,7 @@ static void tell(pull *x, fkv_status s) {
 
 /* In the order of messages: what came before it is prepared. */
 static void prepare(pull *x) {
-    backup *b = x->shard->copy;
+    backup *b = x->shard->repl.copy;
     if (x->r.prepared.handle || x->said != FKV_OK) return;
     x->shard->touched = true;
     table_set_wall(x->shard->table, x->shard->w->wall_ms);
@@ -198,7 +198,7 @@ static void check(fetch *f) {
 static void ended(fetch *f) {
     pull *x = (pull *)f;
     if (x->dropped) {
-        x->shard->copy->dropping--;
+        x->shard->repl.copy->dropping--;
         unprepare(x);
         free_pull(x);
         return;
@@ -214,8 +214,8 @@ static fkv_status begin(puller *p, pull *x) {
     static const fetch_use USE = { .whole = check, .ended = ended };
     const fkv_peer_value_offer *a = &x->from;
     fkv_rendezvous from = { a->rkey, a->addr, a->region_addr, a->region_bytes };
-    fkv_status s = fetch_begin(&x->fetch, p->w->pulls, &p->source, &from, x->r.prepared.value, x->record.value_bytes,
-                               &USE);
+    fkv_status s = fetch_begin(&x->fetch, p->w->repl.pulls, &p->source, &from, x->r.prepared.value,
+                               x->record.value_bytes, &USE);
     if (s == FKV_OK) p->now = x;
     if (s == FKV_BUSY) x->shard->tick_ns = min_u64(x->shard->tick_ns, p->w->now_ns + WAIT_NS);
     return s;
@@ -244,7 +244,7 @@ bool puller_step(puller *p, const pull_out *out) {
     for (fkv_list *l = p->queue.next, *next; l != &p->queue; l = next) {
         next = l->next;
         pull *x = LIST_OF(l, pull, queue);
-        backup *b = x->shard->copy;
+        backup *b = x->shard->repl.copy;
         if (b->failed != FKV_OK) continue;
         if (list_empty(&b->held)) prepare(x);
         if (!p->now && x->r.prepared.handle && !x->whole && began != FKV_BUSY) began = begin(p, x);

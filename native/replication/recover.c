@@ -157,7 +157,7 @@ bool recover_chunk(recovered_copy *c, const snapshot_chunk *k, const uint8_t *it
 /* Whether the table has what it had where somebody noted its digest; 0: nobody did. */
 static void compare(recovered_copy *c, uint64_t digest) {
     if (digest && digest != (table_digest(c->s->table) | 1))
-        recover_fails(c, "it is not what it was at record %llu", (unsigned long long)c->s->copy->applied);
+        recover_fails(c, "it is not what it was at record %llu", (unsigned long long)c->s->repl.copy->applied);
 }
 
 void recover_foot(recovered_copy *c, const snapshot_foot *f) {
@@ -172,7 +172,7 @@ void recover_foot(recovered_copy *c, const snapshot_foot *f) {
 
 /* In two steps where the snapshot ends between: there its digest is known. */
 static void commit(recovered_copy *c, uint64_t to) {
-    backup *b = c->s->copy;
+    backup *b = c->s->repl.copy;
     if (b->applied < c->foot.last && to >= c->foot.last && b->place.prepared >= c->foot.last) {
         backup_commit(b, c->foot.last);
         compare(c, c->foot.digest);
@@ -191,7 +191,7 @@ static void drop_value(recovered_copy *c) {
 
 static fkv_status restore(recovered_copy *c, const fkv_record *r, const uint8_t *key, const uint8_t *value,
                           backup_record *out) {
-    backup *b = c->s->copy;
+    backup *b = c->s->repl.copy;
     /* What an epoch before the snapshot's last has behind it may be cut off: then what is there came later. */
     /* mutation: recovery/record-replaces-later */
     bool again = b->place.prepared < c->foot.last || c->epoch < c->foot.epoch;
@@ -215,7 +215,7 @@ static bool take_record(recovered_copy *c, const fkv_record *r, const uint8_t *k
         fkv_status s = v->under_way ? FKV_BAD_REQUEST : restore(c, r, key, value, &x);
         if (!took(c, s)) return false;
     }
-    if (backup_has_restored(c->s->copy, &x)) return true;
+    if (backup_has_restored(c->s->repl.copy, &x)) return true;
     if (x.prepared.handle) table_abort(c->s->table, &x.prepared);
     free(x.key);
     return false;
@@ -230,7 +230,7 @@ static void look_ahead(recovered_copy *c, const wal_section *x, const uint8_t *r
 }
 
 static bool take_records(recovered_copy *c, const wal_section *x, const uint8_t *records) {
-    backup *b = c->s->copy;
+    backup *b = c->s->repl.copy;
     fkv_record r;
     const uint8_t *key, *value;
     uint32_t at = 0, ahead = 0;
@@ -253,8 +253,8 @@ static bool take_part(recovered_copy *c, const wal_section *x, const uint8_t *by
     const uint8_t *key, *value;
     uint32_t at = 0;
     if (!wire_next_record(bytes, x->bytes, &at, &r, &key, &value) || at != x->bytes) return false;
-    if (r.kind != FKV_RECORD_BULK || x->first != c->s->copy->place.prepared + 1) return false;
-    commit(c, min_u64(x->committed, c->s->copy->place.prepared));
+    if (r.kind != FKV_RECORD_BULK || x->first != c->s->repl.copy->place.prepared + 1) return false;
+    commit(c, min_u64(x->committed, c->s->repl.copy->place.prepared));
     if (c->why[0] || !took(c, restore(c, &r, key, NULL, &v->record))) return false;
     v->under_way = true;
     v->passed_over = v->record.prepared.handle == 0;
@@ -265,7 +265,7 @@ static bool take_part(recovered_copy *c, const wal_section *x, const uint8_t *by
 
 /* What earlier epochs have from `first` on is cut off; what the snapshot has is of this one. */
 static void begin_epoch(recovered_copy *c, const wal_section *x) {
-    backup *b = c->s->copy;
+    backup *b = c->s->repl.copy;
     drop_value(c);
     uint64_t behind = x->first - 1;
     /* mutation: recovery/cuts-off-snapshot */
@@ -279,7 +279,7 @@ static void begin_epoch(recovered_copy *c, const wal_section *x) {
 static bool follows_on(const recovered_copy *c, const wal_section *x) {
     if (x->bytes == 0) return x->epoch >= c->epoch;
     bool known = c->epoch ? x->epoch == c->epoch : x->epoch <= c->head.epoch;
-    return known && x->first <= c->s->copy->place.prepared + 1;
+    return known && x->first <= c->s->repl.copy->place.prepared + 1;
 }
 
 /* In a life that is not the shard's first, what clients were told in those before is not known. */
@@ -307,9 +307,10 @@ void recover_section(recovered_copy *c, const wal_section *x, const uint8_t *rec
     if (!good)
         return recover_fails(c, "record %llu in its log, or one behind it, cannot be one",
                              (unsigned long long)x->first);
-    uint64_t committed = min_u64(x->committed, c->s->copy->place.prepared); /* mutation: recovery/prepared-committed */
+    uint64_t committed = min_u64(x->committed,
+                                 c->s->repl.copy->place.prepared); /* mutation: recovery/prepared-committed */
     commit(c, committed);
-    if (!c->why[0] && x->committed >= c->foot.last && x->committed == c->s->copy->applied) compare(c, x->digest);
+    if (!c->why[0] && x->committed >= c->foot.last && x->committed == c->s->repl.copy->applied) compare(c, x->digest);
 }
 
 /* ---- the end ---- */
@@ -318,7 +319,7 @@ void recover_end(recovered_copy *c) {
     if (c->why[0]) return;
     bool cut_off = c->value.under_way;
     drop_value(c);
-    backup *b = c->s->copy;
+    backup *b = c->s->repl.copy;
     worker *w = c->w;
     /* mutation: recovery/log-too-short */
     if (b->place.prepared < c->foot.last || (c->epoch && c->epoch < c->head.epoch))
@@ -336,11 +337,11 @@ void recover_end(recovered_copy *c) {
     b->place.granted_until_ns = replica_grant_end(last, w->d->c.replica_lease_ms * MS, w->d->c.drift_ppm);
     if (b->place.epoch > s->epoch) table_set_epoch(s->table, b->place.epoch);
     s->epoch = b->place.epoch;
-    s->logging.appended = b->place.prepared;
+    s->repl.appended.lsn = b->place.prepared;
     /* Else what comes next would be read as more of that value. */
     if (cut_off) durable_begins(s); /* mutation: recovery/cut-off-value-goes-on */
-    s->snapshot.made = c->head.epoch > 0;
-    s->snapshot.has = (snapshot_mark){ .epoch = c->head.epoch, .committed = c->head.committed };
+    s->repl.snapshot.made = c->head.epoch > 0;
+    s->repl.snapshot.has = (snapshot_mark){ .epoch = c->head.epoch, .committed = c->head.committed };
     s->tick_ns = w->now_ns;
     table_set_read(s->table, true);
 }

@@ -106,9 +106,9 @@ bool recover_make(recovered_copy *c, uint32_t epoch, uint64_t lsn, uint32_t buck
         recover_fails(c, "there is no memory for it");
         return false;
     }
-    c->s->logging.begins = false; /* its epoch begins nowhere: it goes on */
+    c->s->repl.appended.begins = false; /* its epoch begins nowhere: it goes on */
     durable_end(c->s);
-    c->s->copy->place.log = (replica_log){ 0 };
+    c->s->repl.copy->place.log = (replica_log){ 0 };
     return true;
 }
 

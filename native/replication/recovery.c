@@ -282,7 +282,7 @@ static void describe(dataplane *d, recovered_copy *c) {
     *to = (dataplane_recovered){ .shard = c->number, .worker = c->w->number, .id = c->id, .whole = !c->why[0] };
     memcpy(to->why, c->why, sizeof to->why);
     if (!c->s) return;
-    const replica_backup *p = &c->s->copy->place;
+    const replica_backup *p = &c->s->repl.copy->place;
     to->epoch = p->epoch;
     to->prepared = p->prepared;
     to->committed = p->committed;
@@ -340,8 +340,8 @@ void recovery_discard(job *j) {
     if (k) {
         list_remove(&k->link);
         recover_free(k);
-        snapshot_remove(&w->log->snapshots.writer, c->number, c->copy);
-        w->log->snapshots.trims = true;
+        snapshot_remove(&w->repl.log->snapshots.writer, c->number, c->copy);
+        w->repl.log->snapshots.trims = true;
     }
     command_done(c, k ? FKV_OK : w->stopping ? FKV_CLOSED : FKV_NOT_FOUND, NULL);
 }

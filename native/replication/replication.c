@@ -36,8 +36,8 @@ void repl_event(worker *w, connection *of, const fab_wc *wc) {
 }
 
 void repl_send(worker *w) {
-    if (!list_empty(&w->owner_links)) owner_links_step(w);
-    if (!list_empty(&w->backup_links)) backup_links_send(w);
+    if (!list_empty(&w->repl.owner_links)) owner_links_step(w);
+    if (!list_empty(&w->repl.backup_links)) backup_links_send(w);
 }
 
 uint64_t repl_deadline(const worker *w) {
@@ -50,9 +50,9 @@ fkv_status repl_begins(shard *s) {
     worker *w = s->w;
     imports_end(s, FKV_BUSY);
     if (dedup_open_slot(&w->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, w->now_ns) != 0) return FKV_NO_MEMORY;
-    if (s->snapshot.owed) {
+    if (s->repl.snapshot.owed) {
         /* What was taken over counts as a record: without the snapshot the log that goes on behind it is no copy's. */
-        s->replica.last = s->replica.committed = s->logging.appended = 1;
+        s->repl.owner.last = s->repl.owner.committed = s->repl.appended.lsn = 1;
         snapshots_owe(s);
     }
     if (s->durable) durable_begins(s); /* mutation: durable/lone-epoch-unlogged */
@@ -62,66 +62,67 @@ fkv_status repl_begins(shard *s) {
 bool repl_follows(const shard *s) { return backup_follows(s); }
 
 /* mutation: durable/served-before-snapshot */
-bool repl_may_serve(const shard *s) { return replicate_may_serve(s) && !s->snapshot.owed; }
+bool repl_may_serve(const shard *s) { return replicate_may_serve(s) && !s->repl.snapshot.owed; }
 
 void repl_serves(shard *s) {
     imports_end(s, FKV_BUSY);
-    command_end(&s->stepping_down, FKV_BUSY);
+    command_end(&s->repl.stepping_down, FKV_BUSY);
     handover_end(s, FKV_BUSY);
 }
 
 void repl_pauses(shard *s) { handover_end(s, FKV_BUSY); }
 
 void repl_closes(shard *s) {
-    command_end(&s->following, FKV_ABORTED);
-    command_end(&s->basing, FKV_ABORTED);
-    command_end(&s->stepping_down, FKV_ABORTED);
+    command_end(&s->repl.following, FKV_ABORTED);
+    command_end(&s->repl.basing, FKV_ABORTED);
+    command_end(&s->repl.stepping_down, FKV_ABORTED);
     rely_end(s, FKV_ABORTED);
     handover_end(s, FKV_ABORTED);
     copies_end(s, FKV_ABORTED);
     imports_end(s, FKV_SHARD_CLOSED);
     snapshots_end(s);
     repl_undecided(s);
-    if (s->copy) owner_link_leave(s->copy);
+    if (s->repl.copy) owner_link_leave(s->repl.copy);
 }
 
 void repl_closed(shard *s) { copies_expect_none(s); }
 
 bool repl_attend(shard *s) {
-    if (s->following && s->w->now_ns >= s->following_until_ns) command_end(&s->following, FKV_TIMEOUT);
-    if (s->handing) handover_watch(s);
-    if (s->stepping_down) handover_watch_step_down(s);
-    if (s->relying) rely_watch(s);
-    if (s->basing) base_watch(s);
-    if (s->backups)
+    if (s->repl.following && s->w->now_ns >= s->repl.following_until_ns) command_end(&s->repl.following, FKV_TIMEOUT);
+    if (s->repl.handing) handover_watch(s);
+    if (s->repl.stepping_down) handover_watch_step_down(s);
+    if (s->repl.relying) rely_watch(s);
+    if (s->repl.basing) base_watch(s);
+    if (s->repl.backups)
         copies_watch(s);
     else
         copies_expect(s);
-    return s->following || s->handing || s->stepping_down || s->basing || s->relying || s->backups || s->expects;
+    return s->repl.following || s->repl.handing || s->repl.stepping_down || s->repl.basing || s->repl.relying ||
+           s->repl.backups || s->repl.expects;
 }
 
 void repl_tick(shard *s, bool ticked) {
-    if (s->copy) integrity_step(s->copy);
+    if (s->repl.copy) integrity_step(s->repl.copy);
     if (ticked) imports_continue(s);
 }
 
 uint64_t repl_shard_deadline(const shard *s) {
     uint64_t at = UINT64_MAX, now = s->w->now_ns;
     if (s->state == SHARD_CLOSING) return at;
-    if (s->starting && !s->snapshot.owed) at = min_u64(at, max_u64(s->copy->place.granted_until_ns, now + 1));
-    if (s->following) at = min_u64(at, s->following_until_ns);
-    if (s->copy) at = min_u64(at, s->copy->scrub_ns);
-    if (s->handing) at = min_u64(at, handover_deadline(s));
-    if (s->stepping_down) at = min_u64(at, handover_step_down_deadline(s));
-    if (s->backups) at = min_u64(at, copies_deadline(s));
+    if (s->starting && !s->repl.snapshot.owed) at = min_u64(at, max_u64(s->repl.copy->place.granted_until_ns, now + 1));
+    if (s->repl.following) at = min_u64(at, s->repl.following_until_ns);
+    if (s->repl.copy) at = min_u64(at, s->repl.copy->scrub_ns);
+    if (s->repl.handing) at = min_u64(at, handover_deadline(s));
+    if (s->repl.stepping_down) at = min_u64(at, handover_step_down_deadline(s));
+    if (s->repl.backups) at = min_u64(at, copies_deadline(s));
     return at;
 }
 
 void repl_end(shard *s) {
-    command_end(&s->following, FKV_CLOSED);
-    command_end(&s->basing, FKV_CLOSED);
-    command_end(&s->handing, FKV_CLOSED);
-    command_end(&s->stepping_down, FKV_CLOSED);
+    command_end(&s->repl.following, FKV_CLOSED);
+    command_end(&s->repl.basing, FKV_CLOSED);
+    command_end(&s->repl.handing, FKV_CLOSED);
+    command_end(&s->repl.stepping_down, FKV_CLOSED);
     rely_end(s, FKV_CLOSED);
     copies_end(s, FKV_CLOSED);
     snapshots_leave(s, FKV_CLOSED);
@@ -130,6 +131,6 @@ void repl_end(shard *s) {
 }
 
 void shard_free_copy(shard *s) {
-    backup_free(s->copy);
-    backlog_free(s->backlog);
+    backup_free(s->repl.copy);
+    backlog_free(s->repl.backlog);
 }

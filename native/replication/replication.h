@@ -66,7 +66,7 @@ void repl_end(shard *s); /* the thread was joined: calls end as CLOSED, and shar
 void repl_shard_stats(const shard *s, dataplane_copy_stats *out);
 void repl_log_stats(const worker *w, dataplane_log_stats *out); /* of a worker with a log */
 
-/* ---- changes, of a shard whose changes have records (shard.backups) ---- */
+/* ---- changes, of a shard whose changes have records (shard.repl.backups) ---- */
 
 /* Whether one may be prepared: OK; BUSY: not yet, the window is full; TOO_FEW_COPIES: are in sync; TABLE_FULL: a backup
  * that has to have it has no room. */

@@ -24,10 +24,10 @@ static const uint64_t MS = 1000000;
 enum { UNLOGGED_MOST = REPLICA_WINDOW / 2 };
 
 static uint64_t bytes_behind(const shard *s, uint64_t lsn) {
-    uint64_t bytes = s->backlog ? backlog_room_behind(s->backlog, lsn) : 0;
-    lsn = max_u64(lsn, s->replica.committed);
+    uint64_t bytes = s->repl.backlog ? backlog_room_behind(s->repl.backlog, lsn) : 0;
+    lsn = max_u64(lsn, s->repl.owner.committed);
     const uint8_t *key, *value;
-    for (uncommitted p = uncommitted_at(s, lsn + 1); p.lsn <= s->replica.last; uncommitted_next(&p)) {
+    for (uncommitted p = uncommitted_at(s, lsn + 1); p.lsn <= s->repl.owner.last; uncommitted_next(&p)) {
         fkv_record r = uncommitted_record(&p, &key, &value);
         bytes += record_room(r.kind != FKV_RECORD_DELETE, r.key_bytes, r.value_bytes);
     }
@@ -37,7 +37,7 @@ static uint64_t bytes_behind(const shard *s, uint64_t lsn) {
 /* ---- a copy comes ---- */
 
 sender *sender_of(const shard *s, uint64_t id) {
-    for (const fkv_list *l = s->senders.next; l != &s->senders; l = l->next)
+    for (const fkv_list *l = s->repl.senders.next; l != &s->repl.senders; l = l->next)
         if (LIST_OF(l, sender, of_shard)->id == id) return LIST_OF(l, sender, of_shard);
     return NULL;
 }
@@ -45,8 +45,8 @@ sender *sender_of(const shard *s, uint64_t id) {
 /* The last record that it has of this epoch's log, when it has dropped what the owner has not. False: it is no copy that
  * could go on from there. */
 static bool agree(const shard *s, const fkv_peer_follow *m, uint64_t *prepared) {
-    const replica_owner *o = &s->replica;
-    uint64_t first = s->backlog ? backlog_first(s->backlog) : o->committed + 1; /* that can be sent */
+    const replica_owner *o = &s->repl.owner;
+    uint64_t first = s->repl.backlog ? backlog_first(s->repl.backlog) : o->committed + 1; /* that can be sent */
     /* mutation: links/owner-of-the-past */
     if (!replica_goes_on(o, m->id, m->epoch)) return false;
     *prepared = m->epoch < o->epoch ? min_u64(m->prepared, o->inherited) : m->prepared;
@@ -57,7 +57,7 @@ fkv_status sender_begin(worker *w, const fkv_peer_follow *m, sender **out, fkv_p
     shard *s = m->shard < w->d->c.shards ? w->by_number[m->shard] : NULL;
     uint64_t prepared;
     if (!s || s->state == SHARD_CLOSING) return FKV_NOT_OWNER;
-    int i = replica_place(&s->replica, m->id);
+    int i = replica_place(&s->repl.owner, m->id);
     if (i < 0 || !agree(s, m, &prepared)) return copies_refuse(s, m->id);
     sender *f = sender_of(s, m->id);
     if (f) sender_end(f);
@@ -66,25 +66,25 @@ fkv_status sender_begin(worker *w, const fkv_peer_follow *m, sender **out, fkv_p
     *f = (sender){ .shard = s,
                    .id = m->id,
                    .sent = prepared,
-                   .base = s->drawn_bytes - bytes_behind(s, prepared) - bulk_bytes(s),
+                   .base = s->repl.drawn_bytes - bytes_behind(s, prepared) - bulk_bytes(s),
                    .lease_ns = m->lease_ms * MS };
-    s->place[i].limit = f->base + min_u64(m->room, UINT64_MAX - f->base);
+    s->repl.place[i].limit = f->base + min_u64(m->room, UINT64_MAX - f->base);
     bulk_sender_begins(s, (uint32_t)i);
     list_init(&f->of_link);
-    list_push(&s->senders, &f->of_shard);
-    s->place[i].unlinked_ns = 0;
+    list_push(&s->repl.senders, &f->of_shard);
+    s->repl.place[i].unlinked_ns = 0;
     *answer = (fkv_peer_follow_ok){ .op = FKV_PEER_FOLLOW_OK,
                                     .shard = s->number,
-                                    .epoch = s->replica.epoch,
-                                    .config = s->replica.config,
-                                    .last = s->replica.inherited };
+                                    .epoch = s->repl.owner.epoch,
+                                    .config = s->repl.owner.config,
+                                    .last = s->repl.owner.inherited };
     *out = f;
     return FKV_OK;
 }
 
 void sender_end(sender *f) {
-    int i = replica_place(&f->shard->replica, f->id);
-    if (i >= 0) f->shard->place[i].unlinked_ns = f->shard->w->now_ns;
+    int i = replica_place(&f->shard->repl.owner, f->id);
+    if (i >= 0) f->shard->repl.place[i].unlinked_ns = f->shard->w->now_ns;
     list_remove(&f->of_shard);
     list_remove(&f->of_link);
     free(f);
@@ -95,9 +95,9 @@ void sender_end(sender *f) {
 /* Whether the copy was sent a record whose value it still pulls, or as much as its log lags behind. What follows would
  * fill its messages, and keep other shards of the link waiting. */
 static bool is_busy(const sender *f) {
-    int i = replica_place(&f->shard->replica, f->id);
+    int i = replica_place(&f->shard->repl.owner, f->id);
     if (i < 0) return false;
-    uint64_t acknowledged = f->shard->replica.peer[i].prepared;
+    uint64_t acknowledged = f->shard->repl.owner.peer[i].prepared;
     bool pulls = f->sent >= f->pulls && acknowledged < f->pulls;
     return pulls || (f->shard->durable && f->sent > acknowledged + UNLOGGED_MOST);
 }
@@ -111,12 +111,12 @@ static int send_committed(sender *f, fkv_records *head, const peer_out *out) {
     uint64_t not_taken = 0;
     fkv_record r;
     const uint8_t *key;
-    bool there = true, large = backlog_is_large(s->backlog, head->first, &r, &key);
+    bool there = true, large = backlog_is_large(s->repl.backlog, head->first, &r, &key);
     int e = large ? bulk_announce_committed(f, out, &r, key, &there) : 0;
     if (e) return e;
     if (there) {
         if (large) f->pulls = head->first;
-        bytes = backlog_fill(s->backlog, head->first, body, room, &head->count);
+        bytes = backlog_fill(s->repl.backlog, head->first, body, room, &head->count);
     } else {
         not_taken = record_room(true, r.key_bytes, r.value_bytes);
         r.kind = FKV_RECORD_DELETE;
@@ -137,7 +137,7 @@ static int announce_next(sender *f, const uncommitted *p, const peer_out *out) {
     const uint8_t *key, *value;
     fkv_record r = uncommitted_record(p, &key, &value);
     if (r.kind != FKV_RECORD_BULK) return 0;
-    backup *b = p->s->copy;
+    backup *b = p->s->repl.copy;
     uint8_t before = p->of ? p->of->announced : backup_record_at(b, p->lsn)->announced, announced = before;
     int e = bulk_announce(f, out, uncommitted_prepared(p), r, key, &announced);
     if (announced == before) return e;
@@ -161,9 +161,9 @@ static int send_prepared(sender *f, uncommitted *p, fkv_records *head, const pee
 /* What has no number is announced last: of a key, what took effect before is at the copy by then. */
 int sender_send(sender *f, const peer_out *out) {
     const shard *s = f->shard;
-    const replica_owner *r = &s->replica;
+    const replica_owner *r = &s->repl.owner;
     /* mutation: joins/backlog-not-kept */
-    bool kept = s->backlog && f->sent + 1 >= backlog_first(s->backlog);
+    bool kept = s->repl.backlog && f->sent + 1 >= backlog_first(s->repl.backlog);
     if (f->sent < r->committed && !kept) return -ESTALE; /* nobody waited for it, and what it lacks is gone */
     uncommitted p = uncommitted_at(s, max_u64(f->sent, r->committed) + 1);
     while (f->sent < r->last && !is_busy(f)) {
@@ -179,17 +179,17 @@ int sender_send(sender *f, const peer_out *out) {
         f->sent += head.count;
         f->asked_ns = head.asked_ns;
     }
-    return f->sent < r->committed || list_empty(&s->bulks) ? 0 : bulk_announce_all(f, out);
+    return f->sent < r->committed || list_empty(&s->repl.bulks) ? 0 : bulk_announce_all(f, out);
 }
 
 bool sender_acked(sender *f, const fkv_peer_ack *a, uint64_t asked_ns) {
     shard *s = f->shard;
-    int i = replica_place(&s->replica, f->id);
+    int i = replica_place(&s->repl.owner, f->id);
     bool busy = is_busy(f);
     if (i < 0 || a->prepared > f->sent) return false; /* mutation: links/unsent-acknowledged */
     uint64_t lease = asked_ns ? replica_lease_end(asked_ns, f->lease_ns, s->w->d->c.drift_ppm) : 0;
     if (!replicate_acked(s, f->id, &(replica_ack){ .epoch = a->epoch, .prepared = a->prepared }, lease)) return false;
-    s->place[i].limit = f->base + min_u64(a->limit, UINT64_MAX - f->base);
+    s->repl.place[i].limit = f->base + min_u64(a->limit, UINT64_MAX - f->base);
     if (busy && !is_busy(f)) backup_links_wake(s);
     return true;
 }
@@ -197,7 +197,8 @@ bool sender_acked(sender *f, const fkv_peer_ack *a, uint64_t asked_ns) {
 fkv_peer_heartbeat sender_heartbeat(sender *f) {
     const shard *s = f->shard;
     f->asked_ns = s->w->now_ns;
-    return (fkv_peer_heartbeat){
-        .shard = s->number, .epoch = s->replica.epoch, .committed = s->replica.committed, .digest = integrity_digest(s)
-    };
+    return (fkv_peer_heartbeat){ .shard = s->number,
+                                 .epoch = s->repl.owner.epoch,
+                                 .committed = s->repl.owner.committed,
+                                 .digest = integrity_digest(s) };
 }

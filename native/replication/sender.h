@@ -10,13 +10,13 @@
 
 typedef struct sender sender;
 struct sender {
-    fkv_list of_shard; /* shard.senders */
+    fkv_list of_shard; /* shard.repl.senders */
     fkv_list of_link;
     void *user; /* whoever began it */
     shard *shard;
     uint64_t id;   /* of the copy */
     uint64_t sent; /* all up to here was given to the connection, or is at the copy */
-    uint64_t base; /* of shard.drawn_bytes: where the copy's count of bytes began */
+    uint64_t base; /* of shard.repl.drawn_bytes: where the copy's count of bytes began */
     uint64_t lease_ns;
     uint64_t asked_ns;  /* that was sent last; 0: nothing was */
     uint64_t digest_ns; /* when a HEARTBEAT had it last */

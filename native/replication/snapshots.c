@@ -10,7 +10,7 @@
 
 static const uint64_t MS = 1000000, STEP_NS = 250000, LOOK_NS = 20000000, RETRY_NS = 60000000000;
 
-static snapshots *of_worker(const worker *w) { return &w->log->snapshots; }
+static snapshots *of_worker(const worker *w) { return &w->repl.log->snapshots; }
 
 static void answer(fkv_list *commands, fkv_status status) {
     while (!list_empty(commands)) {
@@ -27,8 +27,8 @@ static bool is_covered(void *arg, const wal_reach *r) {
     const worker *w = arg;
     const shard *s = r->shard < w->d->c.shards ? w->by_number[r->shard] : NULL;
     /* mutation: snapshots/log-of-the-lost-given-back */
-    if (!s || s->logged_as != r->copy || s->state == SHARD_CLOSING) return !recovery_keeps(w, r->shard, r->copy);
-    const shard_snapshot *p = &s->snapshot;
+    if (!s || s->repl.logged_as != r->copy || s->state == SHARD_CLOSING) return !recovery_keeps(w, r->shard, r->copy);
+    const shard_snapshot *p = &s->repl.snapshot;
     /* mutation: snapshots/log-given-back */
     return p->made && r->end - 1 <= p->has.committed && r->epoch <= p->has.epoch;
 }
@@ -37,14 +37,14 @@ static bool is_covered(void *arg, const wal_reach *r) {
 
 /* What has its number as committed is in the table, and the beginning of the epoch is in the log. */
 static bool may_begin(const shard *s) {
-    bool is_sound = !s->copy || s->copy->leads || s->copy->failed == FKV_OK;
-    return is_sound && s->state != SHARD_CLOSING && list_empty(&s->imports) && list_empty(&s->w->ready) &&
+    bool is_sound = !s->repl.copy || s->repl.copy->leads || s->repl.copy->failed == FKV_OK;
+    return is_sound && s->state != SHARD_CLOSING && list_empty(&s->repl.imports) && list_empty(&s->w->ready) &&
            durable_has_begun(s); /* mutation: snapshots/before-epoch */
 }
 
 static void begin(snapshots *x, shard *s) {
-    shard_snapshot *p = &s->snapshot;
-    const snapshot_head h = { .copy = s->logged_as,
+    shard_snapshot *p = &s->repl.snapshot;
+    const snapshot_head h = { .copy = s->repl.logged_as,
                               .shard = s->number,
                               .epoch = durable_epoch(s),
                               .committed = durable_committed(s),
@@ -61,26 +61,26 @@ static void begin(snapshots *x, shard *s) {
 
 static void begin_next(snapshots *x) {
     for (fkv_list *l = x->wanted.next; l != &x->wanted; l = l->next) {
-        shard *s = LIST_OF(l, shard, snapshot.wanted);
+        shard *s = LIST_OF(l, shard, repl.snapshot.wanted);
         if (may_begin(s)) return begin(x, s);
     }
     x->next_ns = x->w->now_ns + LOOK_NS;
 }
 
 static void wants_one(shard *s) {
-    fkv_list *l = &s->snapshot.wanted;
+    fkv_list *l = &s->repl.snapshot.wanted;
     if (list_empty(l)) list_push(&of_worker(s->w)->wanted, l);
 }
 
 /* Whoever waits for the copy may rely on it now. */
 static void saved(shard *s) {
-    s->snapshot.owed = false;
+    s->repl.snapshot.owed = false;
     s->attended = true;
-    if (s->copy) owner_link_owes(s->copy);
+    if (s->repl.copy) owner_link_owes(s->repl.copy);
 }
 
 static void made(snapshots *x, shard *s) {
-    shard_snapshot *p = &s->snapshot;
+    shard_snapshot *p = &s->repl.snapshot;
     p->made = true;
     p->error = 0;
     p->has = p->begun; /* mutation: snapshots/claims-its-end */
@@ -94,9 +94,9 @@ static void made(snapshots *x, shard *s) {
 static void failed(snapshots *x, shard *s, snapshot_outcome o, const disk_failure *f) {
     const dataplane_config *c = &x->w->d->c;
     if (c->on_snapshot_failed) c->on_snapshot_failed(c->ctx, s->number, f->operation, f->file, f->error);
-    s->snapshot.error = f->error;
+    s->repl.snapshot.error = f->error;
     wants_one(s);
-    answer(&s->snapshot.waiting, o == SNAPSHOT_NO_SPACE ? FKV_TABLE_FULL : FKV_CORRUPT);
+    answer(&s->repl.snapshot.waiting, o == SNAPSHOT_NO_SPACE ? FKV_TABLE_FULL : FKV_CORRUPT);
     x->next_ns = x->w->now_ns + RETRY_NS;
 }
 
@@ -105,7 +105,7 @@ static void ended(void *owner, snapshot_outcome o, const disk_failure *f) {
     shard *s = x->of;
     x->of = NULL;
     x->walks = false;
-    if (o == SNAPSHOT_UNCERTAIN) wal_fail(&x->w->log->wal, f); /* names of the log's files lie there too */
+    if (o == SNAPSHOT_UNCERTAIN) wal_fail(&x->w->repl.log->wal, f); /* names of the log's files lie there too */
     if (!s) return;
     if (o == SNAPSHOT_DONE)
         made(x, s);
@@ -126,7 +126,7 @@ static void want_oldest(void *arg, const wal_reach *r) {
 /* A log that is longer than the tables is given back from its oldest file on: by snapshots of whose records are there, be
  * they few. */
 static void look_at_log(snapshots *x) {
-    const wal *g = &x->w->log->wal;
+    const wal *g = &x->w->repl.log->wal;
     uint64_t kept = wal_kept_bytes(g), live = 0;
     x->files = wal_kept_files(g);
     for (const fkv_list *l = x->w->shards.next; l != &x->w->shards; l = l->next) {
@@ -136,7 +136,7 @@ static void look_at_log(snapshots *x) {
         live += t.live_extent_bytes;
     }
     uint64_t most = max_u64(x->w->d->c.log.snapshot_bytes, live);
-    wal_may_keep(&x->w->log->wal, most);
+    wal_may_keep(&x->w->repl.log->wal, most);
     if (kept > most) wal_oldest(g, want_oldest, x->w);
 }
 
@@ -148,13 +148,13 @@ void snapshots_ask(job *j) {
         return;
     }
     /* A new one, which is to be on the disk before it is served: its epoch begins with that. */
-    if (s->state == SHARD_OPEN && !s->copy && !s->snapshot.owed && !durable_has_begun(s)) durable_begins(s);
-    list_push(&s->snapshot.asking, &c->importing);
+    if (s->state == SHARD_OPEN && !s->repl.copy && !s->repl.snapshot.owed && !durable_has_begun(s)) durable_begins(s);
+    list_push(&s->repl.snapshot.asking, &c->importing);
     if (of_worker(s->w)->of != s) wants_one(s);
 }
 
 void snapshots_owe(shard *s) {
-    s->snapshot.owed = true;
+    s->repl.snapshot.owed = true;
     wants_one(s);
 }
 
@@ -198,10 +198,10 @@ static void go_on(snapshots *x) {
 void snapshots_step(snapshots *x) {
     if (x->trims) {
         x->trims = false;
-        wal_trim(&x->w->log->wal, is_covered, x->w);
+        wal_trim(&x->w->repl.log->wal, is_covered, x->w);
         look_at_log(x);
     }
-    if (x->files != wal_kept_files(&x->w->log->wal)) look_at_log(x);
+    if (x->files != wal_kept_files(&x->w->repl.log->wal)) look_at_log(x);
     if (x->w->now_ns < x->next_ns) return;
     if (x->walks)
         go_on(x);
@@ -243,9 +243,9 @@ void snapshots_free(snapshots *x) {
 
 void snapshots_leave(shard *s, fkv_status why) {
     snapshots *x = s->durable ? of_worker(s->w) : NULL;
-    list_remove(&s->snapshot.wanted);
-    answer(&s->snapshot.asking, why);
-    answer(&s->snapshot.waiting, why);
+    list_remove(&s->repl.snapshot.wanted);
+    answer(&s->repl.snapshot.asking, why);
+    answer(&s->repl.snapshot.waiting, why);
     if (!x || x->of != s) return;
     x->of = NULL;
     x->walks = false;
@@ -257,6 +257,6 @@ void snapshots_end(shard *s) {
     snapshots *x = of_worker(s->w);
     if (x->of == s) snapshot_drop(&x->writer);
     snapshots_leave(s, FKV_ABORTED);
-    snapshot_remove(&x->writer, s->number, s->logged_as);
+    snapshot_remove(&x->writer, s->number, s->repl.logged_as);
     x->trims = true;
 }

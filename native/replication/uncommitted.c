@@ -6,13 +6,15 @@
 #include "bulk.h"
 #include "replication.h"
 
-uint64_t uncommitted_last(const shard *s) { return backup_follows(s) ? s->copy->place.prepared : s->replica.last; }
+uint64_t uncommitted_last(const shard *s) {
+    return backup_follows(s) ? s->repl.copy->place.prepared : s->repl.owner.last;
+}
 
 /* From the nearer end. */
 static op *op_at(const shard *s, uint64_t lsn) {
-    uint64_t last = s->replica.last, first = LIST_OF(s->unacked.next, op, link)->lsn;
-    const fkv_list *l = lsn - first < last - lsn ? s->unacked.next : s->unacked.prev;
-    if (l == s->unacked.next)
+    uint64_t last = s->repl.owner.last, first = LIST_OF(s->repl.unacked.next, op, link)->lsn;
+    const fkv_list *l = lsn - first < last - lsn ? s->repl.unacked.next : s->repl.unacked.prev;
+    if (l == s->repl.unacked.next)
         while (LIST_OF(l, op, link)->lsn < lsn) l = l->next;
     else
         while (LIST_OF(l, op, link)->lsn > lsn) l = l->prev;
@@ -23,7 +25,7 @@ static op *op_at(const shard *s, uint64_t lsn) {
 
 uncommitted uncommitted_at(const shard *s, uint64_t lsn) {
     uncommitted p = { .s = s, .lsn = lsn };
-    if (!backup_follows(s) && lsn > s->replica.inherited && lsn <= s->replica.last) p.of = op_at(s, lsn);
+    if (!backup_follows(s) && lsn > s->repl.owner.inherited && lsn <= s->repl.owner.last) p.of = op_at(s, lsn);
     return p;
 }
 void uncommitted_next(uncommitted *p) {
@@ -66,7 +68,7 @@ fkv_record uncommitted_record(const uncommitted *p, const uint8_t **key, const u
         *value = p->of->prepared.value;
         return uncommitted_describe(p->of);
     }
-    const backup_record *b = backup_record_at(p->s->copy, p->lsn);
+    const backup_record *b = backup_record_at(p->s->repl.copy, p->lsn);
     fkv_record r = describe(&b->prepared);
     r.key_bytes = b->key_bytes;
     r.space = b->space;
@@ -78,7 +80,7 @@ fkv_record uncommitted_record(const uncommitted *p, const uint8_t **key, const u
     return as_sent(r);
 }
 const table_prepared *uncommitted_prepared(const uncommitted *p) {
-    return p->of ? &p->of->prepared : &backup_record_at(p->s->copy, p->lsn)->prepared;
+    return p->of ? &p->of->prepared : &backup_record_at(p->s->repl.copy, p->lsn)->prepared;
 }
 
 uint32_t uncommitted_fill(uncommitted *p, uint8_t *to, uint32_t room, uint16_t *count) {

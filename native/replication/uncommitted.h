@@ -2,7 +2,7 @@
  * to send, and what is still to be logged. Private to native/replication.
  *
  * A record is not kept as bytes: it is made anew each time it is needed, from what is prepared. Of an owner's own changes
- * that is an op in shard.unacked; of what a copy has prepared of another owner's an entry of its ring. */
+ * that is an op in shard.repl.unacked; of what a copy has prepared of another owner's an entry of its ring. */
 #ifndef FARKV_REPLICATION_UNCOMMITTED_H
 #define FARKV_REPLICATION_UNCOMMITTED_H
 #include "../storage/shard.h"

@@ -96,7 +96,7 @@ static bool add_shard(command *c, const shard *s) {
                                     .serving = s->state == SHARD_SERVING,
                                     .memory_waits = s->memory_waits,
                                     .memory_wait_max_ns = s->memory_wait_max_ns,
-                                    .snapshot_error = s->snapshot.error };
+                                    .snapshot_error = s->repl.snapshot.error };
     table_get_stats(s->table, &out->table);
     repl_shard_stats(s, &out->copy);
     for (int k = 0; k < 2; k++)
@@ -168,7 +168,7 @@ static void stats_of_worker(job *j) {
     }
     latencies_get(w, out->latency);
     add_tenants(c->stats, out, w);
-    if ((out->has_log = w->log)) repl_log_stats(w, &out->log);
+    if ((out->has_log = w->repl.log)) repl_log_stats(w, &out->log);
     for (const fkv_list *l = w->shards.next; l != &w->shards; l = l->next) {
         if (!add_shard(c, LIST_OF(l, shard, of_worker))) {
             stats_end(c, FKV_NO_MEMORY);

@@ -28,19 +28,19 @@ static bool is_about(uint64_t a, uint64_t b) { return (a < b ? b - a : a - b) <=
 
 /* A copy is in sync only when the leases of before are over: while one joins, or may soon, they are short. */
 static uint64_t longest_of(const shard *s) {
-    uint64_t longest = s->lease_most_ns ? s->lease_most_ns : UINT64_MAX;
-    return s->expects ? min_u64(longest, JOIN_LEASE_NS) : longest;
+    uint64_t longest = s->repl.lease_most_ns ? s->repl.lease_most_ns : UINT64_MAX;
+    return s->repl.expects ? min_u64(longest, JOIN_LEASE_NS) : longest;
 }
 
 uint32_t lease_grant(worker *w, fkv_shard_range range, uint32_t at, fkv_lease_shard *out, uint32_t room, uint32_t *next,
                      uint64_t *granted_ns) {
     uint64_t now = fkv_now_ns(), most = (uint64_t)w->d->c.lease_ms * 1000000u;
     uint64_t granted = left(__atomic_load_n(&w->d->grant_until_ns, __ATOMIC_RELAXED), now, most);
-    uint32_t n = 0, i = w->expecting ? at : max_u32(at, range.count);
+    uint32_t n = 0, i = w->repl.expecting ? at : max_u32(at, range.count);
     for (; i < lease_places(range) && n < room && granted; i++) {
         bool first = i < range.count;
         const shard *s = w->by_number[range.first + (first ? i : i - range.count)];
-        if (s && s->expects != first) continue;
+        if (s && s->repl.expects != first) continue;
         uint64_t longest = s ? min_u64(most, longest_of(s)) : most;
         uint64_t own = s && s->state == SHARD_SERVING ? left(shard_right(w, s), now, longest) : 0;
         if (own == 0) continue;

@@ -39,7 +39,7 @@ void shard_serve(job *j) {
                         /* mutation: links/served-while-following */
                         : s->state == SHARD_CLOSING || s->starting || repl_follows(s) ? FKV_BUSY
                                                                                       : FKV_OK;
-    if (status == FKV_OK && s->state == SHARD_OPEN && !s->copy) status = repl_begins(s);
+    if (status == FKV_OK && s->state == SHARD_OPEN && !s->repl.copy) status = repl_begins(s);
     if (status == FKV_OK && !repl_may_serve(s)) { /* mutation: joins/leads-while-relied-on */
         s->starting = c;
         s->attended = true;
@@ -118,7 +118,7 @@ void shard_pause(job *j) {
 }
 
 /* What an owner inherited is nobody's op. */
-static bool all_committed(const shard *s) { return !s->backups || s->replica.committed == s->replica.last; }
+static bool all_committed(const shard *s) { return !s->repl.backups || s->repl.owner.committed == s->repl.owner.last; }
 
 static bool quiet(const worker *w, const shard *s) { return s->held == 0 && w->now_ns >= s->lease_until_ns; }
 
@@ -139,9 +139,9 @@ static void finish_close(worker *w, shard *s) {
 static __attribute__((noinline)) void attend(worker *w, shard *s) {
     if (s->pausing && quiet(w, s) && all_committed(s)) command_end(&s->pausing, FKV_OK);
     if (s->starting && repl_may_serve(s)) command_end(&s->starting, serve_now(s));
-    if (s->log.ring) change_log_rest(&s->log, w->now_ns);
+    if (s->changed.ring) change_log_rest(&s->changed, w->now_ns);
     bool again = repl_attend(s);
-    s->attended = again || s->pausing || s->starting || s->log.ring;
+    s->attended = again || s->pausing || s->starting || s->changed.ring;
 }
 
 static uint64_t next_tick(worker *w, shard *s, bool more) {
@@ -171,7 +171,7 @@ void shards_tick(worker *w) {
             s->tick_ns = next_tick(w, s, more);
             if (!list_empty(&w->starved)) w->feed_starved = true;
         }
-        if (s->copy || ticks) repl_tick(s, ticks);
+        if (s->repl.copy || ticks) repl_tick(s, ticks);
         uint32_t epoch = table_layout_epoch(s->table);
         if (s->notified_epoch != epoch && memory_notify(s)) s->notified_epoch = epoch;
     }
@@ -185,7 +185,7 @@ uint64_t shards_deadline(const worker *w) {
         for (const segment *r = s->lingering; r; r = r->next) at = min_u64(at, r->free_at_ns);
         if (s->pausing && !s->held) at = min_u64(at, max_u64(s->lease_until_ns, w->now_ns + 1));
         at = min_u64(at, repl_shard_deadline(s));
-        if (s->state != SHARD_CLOSING) at = min_u64(at, change_log_idle_ns(&s->log));
+        if (s->state != SHARD_CLOSING) at = min_u64(at, change_log_idle_ns(&s->changed));
         at = min_u64(at, s->state != SHARD_CLOSING ? s->tick_ns : waits ? UINT64_MAX : s->lease_until_ns);
     }
     return at;

@@ -109,7 +109,7 @@ bool worker_turn(worker *w) {
     transfers_step(w);
     run_all(w);
     busy |= replies_continue(w);
-    if (w->log) {
+    if (w->repl.log) {
         repl_write(w);
         /* What became ready is in the table before its record is sent: a copy takes a large value from there. */
         run_all(w); /* mutation: early/sent-before-effect */
@@ -132,7 +132,7 @@ static uint64_t next_deadline(const worker *w) {
 /* What was decided after this turn looked at it. */
 static bool unfinished(const worker *w) {
     return run_pending(w) || !list_empty(&w->sending) || w->feed_starved || clients_to_reap(w) ||
-           fetch_pool_begun(w->fetches) || fetch_pool_begun(w->pulls) || mailbox_ready(&w->box);
+           fetch_pool_begun(w->fetches) || fetch_pool_begun(w->repl.pulls) || mailbox_ready(&w->box);
 }
 
 static void wait_for_events(worker *w, uint64_t until_ns) {
@@ -182,7 +182,7 @@ void loop_unlisten(dataplane *d, uint32_t number) {
 static void end_clients(worker *w) {
     while (!list_empty(&w->clients)) client_doom(LIST_OF(w->clients.next, client, of_worker), FKV_END_NONE);
     clients_reap(w);
-    while (fetch_pool_jobs(w->fetches) + fetch_pool_jobs(w->pulls)) {
+    while (fetch_pool_jobs(w->fetches) + fetch_pool_jobs(w->repl.pulls)) {
         if (w->d->stepped) helper_drain(&w->d->copier);
         mailbox_sleep(&w->box);
         w->now_ns = fkv_now_ns();
@@ -227,9 +227,21 @@ static int watch(worker *w, int fd, void *what) {
 }
 
 static void init_lists(worker *w) {
-    fkv_list *const lists[] = { &w->shards,    &w->clients,   &w->doomed,      &w->sending,      &w->blocked,
-                                &w->answering, &w->runnable,  &w->woken,       &w->ready,        &w->starved,
-                                &w->timed,     &w->transfers, &w->owner_links, &w->backup_links, &w->unsent };
+    fkv_list *const lists[] = { &w->shards,
+                                &w->clients,
+                                &w->doomed,
+                                &w->sending,
+                                &w->blocked,
+                                &w->answering,
+                                &w->runnable,
+                                &w->woken,
+                                &w->ready,
+                                &w->starved,
+                                &w->timed,
+                                &w->transfers,
+                                &w->repl.owner_links,
+                                &w->repl.backup_links,
+                                &w->repl.unsent };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) list_init(lists[i]);
 }
 
@@ -296,7 +308,7 @@ void worker_free(worker *w) {
     if (w->epoll >= 0) close(w->epoll);
     mailbox_close(&w->box);
     fetch_pool_free(w->fetches);
-    fetch_pool_free(w->pulls);
+    fetch_pool_free(w->repl.pulls);
     wait_free_queues(w);
     ops_free_slabs(w);
     dedup_free(&w->dedup);

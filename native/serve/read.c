@@ -202,8 +202,8 @@ static void emit_join(shard *s, scan_out *out) {
     uint64_t doubt_ms = doubt_ns > w->now_ns ? (doubt_ns - w->now_ns) / 1000000u + 1 : 0;
     /* The doubt begins anew when a new shard is served. */
     bool is_long = sequences.left_out || (doubt_ms && shard_is_new(s));
-    fkv_join_point p = { .lsn = s->replica.committed,
-                         .epoch = s->replica.epoch,
+    fkv_join_point p = { .lsn = s->repl.owner.committed,
+                         .epoch = s->repl.owner.epoch,
                          .doubt_ms = is_long ? FKV_DEDUP_IDLE_MS : (uint32_t)doubt_ms };
     emit_said(out, FKV_SCAN_JOIN_POINT, &p, sizeof p);
 }
@@ -213,10 +213,10 @@ void read_changed(op *o) {
     uint64_t now = o->worker->now_ns, place = o->request.expected;
     fkv_status status = shard_copy_status(o->worker, s);
     if (status == FKV_OK && place == 0) {
-        place = change_log_begin(&s->log, now);
+        place = change_log_begin(&s->changed, now);
         if (!place) status = FKV_NO_MEMORY;
         s->attended = true;
-    } else if (status == FKV_OK && !change_log_reaches(&s->log, place, now)) {
+    } else if (status == FKV_OK && !change_log_reaches(&s->changed, place, now)) {
         status = FKV_STALE_SEQUENCE; /* mutation: dataplane/changes-fallen-out */
     }
     if (status != FKV_OK) {
@@ -227,21 +227,21 @@ void read_changed(op *o) {
     scan_out out = scan_of(o);
     uint32_t most = joins ? SCAN_VALUES_ROOM / 2 : FKV_SCAN_REPLY_MAX;
     changed_key k;
-    while (out.entries < o->request.value_bytes && out.at < most && change_log_next(&s->log, &place, &k)) {
+    while (out.entries < o->request.value_bytes && out.at < most && change_log_next(&s->changed, &place, &k)) {
         table_entry e;
         uint64_t hash = fkv_hash_key(&o->worker->d->c.hash_seed, k.space, k.key, k.key_bytes);
         if (table_committed(s->table, k.space, k.key, k.key_bytes, hash, &e) != FKV_OK)
             e = (table_entry){ .space = k.space, .key_bytes = k.key_bytes, .key = k.key };
         emit(&out, &e);
     }
-    if (out.entries == 0 && place != s->log.end) { /* no note begins there */
+    if (out.entries == 0 && place != s->changed.end) { /* no note begins there */
         op_ends(o, FKV_STALE_SEQUENCE);
         return;
     }
     o->reply.version = place;
-    if (place == s->log.end) o->reply.user_flags = FKV_CHANGED_ALL;
+    if (place == s->changed.end) o->reply.user_flags = FKV_CHANGED_ALL;
     o->stream_bytes = out.bytes;
-    if (joins && place == s->log.end) {
+    if (joins && place == s->changed.end) {
         status = repl_join(s, o->request.expiry);
         if (status != FKV_OK) {
             op_ends(o, status);

@@ -132,7 +132,7 @@ static attempt_result prepare(op *o) {
         attempt_result looked = look(o, &d);
         if (looked != ATTEMPT_HELD) return looked;
     }
-    if (o->shard->backups) {
+    if (o->shard->repl.backups) {
         fkv_status admitted = repl_admits(o);
         if (admitted == FKV_BUSY) return ATTEMPT_MEMORY;
         if (admitted != FKV_OK) return ended(o, admitted);
@@ -296,7 +296,7 @@ static void commit(op *o) {
     shard *s = o->shard;
     /* first, for the key lies in the table's memory */
     /* mutation: dataplane/change-unnoted */
-    if (s->log.ring) change_log_note(&s->log, o->request.space, o->key, o->request.key_bytes);
+    if (s->changed.ring) change_log_note(&s->changed, o->request.space, o->key, o->request.key_bytes);
     table_commit(s->table, &o->prepared);
     s->tick_ns = min_u64(s->tick_ns, o->worker->now_ns + TICK_NS);
     o->reply.version = o->prepared.version;
@@ -316,7 +316,7 @@ static void commit_ready(worker *w) {
          * have is made however late: it lies in the log of every owner that may follow. */
         /* mutation: replication/late-undone */
         if (late && !o->replicated) {
-            if (o->shard->backups) repl_gives_way(o->shard); /* there is no record of that number */
+            if (o->shard->repl.backups) repl_gives_way(o->shard); /* there is no record of that number */
             op_ends(o, FKV_SHARD_CLOSED);
         } else {
             commit(o);

@@ -141,10 +141,10 @@ void op_runs(op *o) {
 void op_prepared(op *o) {
     fkv_assert(o->held);
     shard *s = o->shard;
-    if (s->backups) { /* mutation: replication/effect-before-backups */
+    if (s->repl.backups) { /* mutation: replication/effect-before-backups */
         repl_append(o);
     } else {
-        o->lsn = replica_draw_alone(&s->replica);
+        o->lsn = replica_draw_alone(&s->repl.owner);
         o->state = OP_READY;
         list_push(&o->worker->ready, &o->link);
     }

@@ -73,7 +73,7 @@ static fkv_status status_of(bool right) { return right ? FKV_OK : FKV_SHARD_CLOS
 
 uint64_t shard_right(const worker *w, const shard *s) {
     /* mutation: replication/answers-without-backups */
-    return s->backups ? replica_right(&s->replica, own_right(w)) : own_right(w);
+    return s->repl.backups ? replica_right(&s->repl.owner, own_right(w)) : own_right(w);
 }
 
 /* Not inlined: a shard without backups is to pay for no more than the question whether it has some. */
@@ -84,7 +84,7 @@ static __attribute__((noinline)) fkv_status status_with_backups(const worker *w,
 fkv_status shard_status(const worker *w, const shard *s) {
     if (!s) return FKV_NOT_OWNER;
     if (s->state != SHARD_SERVING) return FKV_SHARD_CLOSED;
-    if (s->backups) return status_with_backups(w, s);
+    if (s->repl.backups) return status_with_backups(w, s);
     return status_of(w->now_ns < own_right(w));
 }
 
@@ -137,8 +137,8 @@ void segment_free(segment *s) {
 }
 
 void shard_free(shard *s) {
-    fkv_assert(s->held == 0 && s->wanted == 0 && list_empty(&s->unacked) && list_empty(&s->bulks));
-    fkv_assert(list_empty(&s->logging.behind));
+    fkv_assert(s->held == 0 && s->wanted == 0 && list_empty(&s->repl.unacked) && list_empty(&s->repl.bulks));
+    fkv_assert(list_empty(&s->repl.appended.behind));
     shard_free_copy(s);
     if (s->table) table_destroy(s->table);
     for (int k = 0; k < 2; k++) {
@@ -151,7 +151,7 @@ void shard_free(shard *s) {
         segment_free(m);
     }
     for (int k = 0; k < 2; k++) fkv_files_leave(s->files[k]);
-    change_log_free(&s->log);
+    change_log_free(&s->changed);
     free(s->list);
     free(s);
 }

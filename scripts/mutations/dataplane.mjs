@@ -6,7 +6,7 @@ const dataplane = by('dataplane');
 
 export const mutations = rows('dataplane', {
   'changes-fallen-out': [
-    instead('status = FKV_STALE_SEQUENCE', 'place = change_log_begin(&s->log, now)'),
+    instead('status = FKV_STALE_SEQUENCE', 'place = change_log_begin(&s->changed, now)'),
     by('copy')('more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost'),
   ],
   'retry-made-again': [never(), dataplane('a_retry_is_answered_and_not_made_again')],

@@ -21,6 +21,6 @@ export const mutations = rows('joins', {
     join('a_copy_is_proposed_when_clients_leases_of_before_are_over'),
   ],
   'required-once': [never(), ends('a_copy_that_is_required_is_required_again_in_a_later_config')],
-  'import-into-a-copy': [without('s->copy'), ends('calls_that_do_not_fit_are_refused')],
+  'import-into-a-copy': [without('s->repl.copy'), ends('calls_that_do_not_fit_are_refused')],
   'leads-while-relied-on': [never(), ends('a_shard_is_closed_in_each_state_of_its_copy')],
 });

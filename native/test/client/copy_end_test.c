@@ -71,8 +71,8 @@ static void look_here(void *ctx, fkv_status s, void *result) {
     look *l = ctx;
     (void)s;
     free(result);
-    l->noted = l->d->worker[0]->by_number[0]->log.ring != NULL;
-    l->idle_ns = change_log_idle_ns(&l->d->worker[0]->by_number[0]->log);
+    l->noted = l->d->worker[0]->by_number[0]->changed.ring != NULL;
+    l->idle_ns = change_log_idle_ns(&l->d->worker[0]->by_number[0]->changed);
     l->deadline_ns = shards_deadline(l->d->worker[0]);
 }
 static look look_at(rig *r) {

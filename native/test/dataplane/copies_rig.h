@@ -72,14 +72,14 @@ static inline void do_make(worker *w, void *ctx) {
 }
 static inline void do_lead(worker *w, void *ctx) { replicate_lead(here(w), &((errand *)ctx)->config); }
 static inline void do_configure(worker *w, void *ctx) { replicate_configure(here(w), &((errand *)ctx)->config); }
-static inline void do_follow(worker *w, void *ctx) { ((errand *)ctx)->follow = backup_follow(here(w)->copy); }
+static inline void do_follow(worker *w, void *ctx) { ((errand *)ctx)->follow = backup_follow(here(w)->repl.copy); }
 static inline void do_begin(worker *w, void *ctx) {
     errand *e = ctx;
     e->status = sender_begin(w, &e->follow, &e->l->sender, &e->follow_ok);
 }
 static inline void do_led(worker *w, void *ctx) {
     errand *e = ctx;
-    e->result = backup_on_epoch(here(w)->copy, &e->follow_ok);
+    e->result = backup_on_epoch(here(w)->repl.copy, &e->follow_ok);
 }
 static inline int post_parcel(void *ctx, const void *message, uint32_t bytes) {
     line *l = ctx;
@@ -102,21 +102,21 @@ static inline void do_take(worker *w, void *ctx) {
     fkv_peer_message m;
     CHECK_EQ(wire_parse_peer(p->bytes, p->count, &m), FKV_OK);
     e->l->asked_ns = m.records.asked_ns;
-    e->result = backup_takes(here(w)->copy, &m, &e->l->at);
+    e->result = backup_takes(here(w)->repl.copy, &m, &e->l->at);
 }
 static inline void do_heartbeat(worker *w, void *ctx) {
     errand *e = ctx;
     e->ack.prepared = sender_heartbeat(e->l->sender).committed;
-    e->ack.epoch = here(w)->replica.epoch;
+    e->ack.epoch = here(w)->repl.owner.epoch;
     e->l->asked_ns = w->now_ns;
 }
 static inline void do_hear(worker *w, void *ctx) {
     errand *e = ctx;
-    backup_on_commit_index(here(w)->copy, e->ack.epoch, e->ack.prepared);
+    backup_on_commit_index(here(w)->repl.copy, e->ack.epoch, e->ack.prepared);
 }
 static inline void do_ack(worker *w, void *ctx) {
     errand *e = ctx;
-    e->yes = backup_acknowledges(here(w)->copy, fkv_now_ns(), &e->ack);
+    e->yes = backup_acknowledges(here(w)->repl.copy, fkv_now_ns(), &e->ack);
 }
 static inline void do_acked(worker *w, void *ctx) {
     errand *e = ctx;

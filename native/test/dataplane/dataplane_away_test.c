@@ -88,7 +88,7 @@ static void comes_back_unknown(void) {
 static uint64_t lagging_ns;
 static void do_look(worker *w, void *ctx) {
     (void)ctx;
-    lagging_ns = w->by_number[number]->place[0].lagging_ns;
+    lagging_ns = w->by_number[number]->repl.place[0].lagging_ns;
 }
 
 TEST(a_copy_that_was_away_comes_back_with_what_it_has) {
@@ -217,10 +217,10 @@ static struct {
 static void do_look_at_link(worker *w, void *ctx) {
     const shard *s = w->by_number[number];
     (void)ctx;
-    link_of.fed = !list_empty(&s->senders);
+    link_of.fed = !list_empty(&s->repl.senders);
     if (!link_of.fed) return;
-    const sender *f = LIST_OF(s->senders.next, sender, of_shard);
-    link_of.lacks = s->backlog && f->sent + 1 < backlog_first(s->backlog);
+    const sender *f = LIST_OF(s->repl.senders.next, sender, of_shard);
+    link_of.lacks = s->repl.backlog && f->sent + 1 < backlog_first(s->repl.backlog);
     for (const fkv_list *l = w->clients.next; l != &w->clients; l = l->next) {
         const client *x = LIST_OF(l, client, of_worker);
         if (x->link == f->user) memcpy(link_of.nonce, x->nonce, sizeof link_of.nonce);

@@ -76,7 +76,7 @@ static void give(shard *s, void *ctx) {
     message *m = ctx;
     fkv_peer_message parsed;
     CHECK_EQ(wire_parse_peer(m->bytes, m->used, &parsed), FKV_OK);
-    m->result = backup_takes(s->copy, &parsed, &m->done);
+    m->result = backup_takes(s->repl.copy, &parsed, &m->done);
 }
 static backup_result takes(message *m) {
     on_worker(give, m);
@@ -97,7 +97,7 @@ typedef struct led {
 } led;
 static void lead(shard *s, void *ctx) {
     led *l = ctx;
-    l->result = backup_on_epoch(s->copy, &(fkv_peer_follow_ok){ .epoch = l->epoch, .last = l->last });
+    l->result = backup_on_epoch(s->repl.copy, &(fkv_peer_follow_ok){ .epoch = l->epoch, .last = l->last });
 }
 static backup_result follow_ok(uint32_t epoch, uint64_t last) {
     led l = { .epoch = epoch, .last = last };
@@ -117,12 +117,12 @@ typedef struct state {
 } state;
 static void look(shard *s, void *ctx) {
     state *x = ctx;
-    backup_on_commit_index(s->copy, s->copy->place.epoch, x->committed);
+    backup_on_commit_index(s->repl.copy, s->repl.copy->place.epoch, x->committed);
     x->now_ns = fkv_now_ns();
-    x->acknowledges = backup_acknowledges(s->copy, x->now_ns, &x->ack);
-    x->follow = backup_follow(s->copy);
-    x->place = s->copy->place;
-    x->failed = s->copy->failed;
+    x->acknowledges = backup_acknowledges(s->repl.copy, x->now_ns, &x->ack);
+    x->follow = backup_follow(s->repl.copy);
+    x->place = s->repl.copy->place;
+    x->failed = s->repl.copy->failed;
     x->wrong = table_check(s->table);
 }
 static state seen(uint64_t committed) {
@@ -134,7 +134,7 @@ static state seen(uint64_t committed) {
 
 static void acknowledge(shard *s, void *limit) {
     fkv_peer_ack a;
-    CHECK(backup_acknowledges(s->copy, fkv_now_ns(), &a));
+    CHECK(backup_acknowledges(s->repl.copy, fkv_now_ns(), &a));
     *(uint64_t *)limit = a.limit;
 }
 

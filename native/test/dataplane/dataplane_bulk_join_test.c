@@ -28,7 +28,7 @@ static void do_wait_longer(worker *w, void *ctx) {
     shard *s = w->by_number[number];
     (void)ctx;
     for (int i = 0; i < REPLICA_PEERS; i++)
-        if (s->place[i].unlinked_ns) s->place[i].unlinked_ns = w->now_ns;
+        if (s->repl.place[i].unlinked_ns) s->repl.place[i].unlinked_ns = w->now_ns;
 }
 
 static fkv_reply put_large(const char *key, uint32_t bytes) {
@@ -100,10 +100,10 @@ static struct {
 static void do_look(worker *w, void *ctx) {
     const shard *s = w->by_number[number];
     (void)ctx;
-    seen.sent = list_empty(&s->senders) ? 0 : LIST_OF(s->senders.next, sender, of_shard)->sent;
-    seen.last = s->replica.last;
+    seen.sent = list_empty(&s->repl.senders) ? 0 : LIST_OF(s->repl.senders.next, sender, of_shard)->sent;
+    seen.last = s->repl.owner.last;
     seen.pulled = seen.announced = 0;
-    for (const fkv_list *l = s->bulks.next; l != &s->bulks; l = l->next, seen.pulled++)
+    for (const fkv_list *l = s->repl.bulks.next; l != &s->repl.bulks; l = l->next, seen.pulled++)
         seen.announced += LIST_OF(l, op, link)->announced != 0;
 }
 /* The client is polled meanwhile: over tcp it answers READs of its memory itself. */

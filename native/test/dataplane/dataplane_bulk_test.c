@@ -61,15 +61,15 @@ static struct {
 } bulk;
 static void do_look_at_bulk(worker *w, void *ctx) {
     (void)ctx;
-    bulk.pulls = !list_empty(&here(w)->bulks);
-    bulk.comes = fetch_pool_jobs(w->pulls);
-    bulk.last = here(w)->replica.last;
+    bulk.pulls = !list_empty(&here(w)->repl.bulks);
+    bulk.comes = fetch_pool_jobs(w->repl.pulls);
+    bulk.last = here(w)->repl.owner.last;
     bulk.dialed = w->challenges.next;
-    bulk.announced = !list_empty(&here(w)->copy->pulls);
-    bulk.dropped = here(w)->copy->dropping > 0;
+    bulk.announced = !list_empty(&here(w)->repl.copy->pulls);
+    bulk.dropped = here(w)->repl.copy->dropping > 0;
     bulk.held = here(w)->held;
     bulk.waits = bulk.told = 0;
-    for (const fkv_list *l = here(w)->bulks.next; l != &here(w)->bulks; l = l->next, bulk.waits++)
+    for (const fkv_list *l = here(w)->repl.bulks.next; l != &here(w)->repl.bulks; l = l->next, bulk.waits++)
         bulk.told += LIST_OF(l, op, link)->announced != 0;
 }
 /* The client is polled meanwhile: over tcp it answers READs of its memory itself. */
@@ -176,7 +176,7 @@ TEST(a_value_whose_link_is_cut_is_pulled_again) {
 
 /* One bit of what backups READ is another for a while. */
 static void do_spoil(worker *w, void *ctx) {
-    op *o = LIST_OF(here(w)->bulks.next, op, link);
+    op *o = LIST_OF(here(w)->repl.bulks.next, op, link);
     uint8_t other = o->prepared.value[SOME / 2] ^ 1;
     fkv_copy_in(o->prepared.value + SOME / 2, &other, 1);
     do_cut(w, ctx);
@@ -200,9 +200,9 @@ TEST(bytes_that_changed_on_their_way_are_pulled_again) {
 
 /* As if another copy had said so. */
 static void do_refuse(worker *w, void *ctx) {
-    const op *o = LIST_OF(here(w)->bulks.next, op, link);
+    const op *o = LIST_OF(here(w)->repl.bulks.next, op, link);
     (void)ctx;
-    bulk_pulled(LIST_OF(here(w)->senders.next, sender, of_shard), o->prepared.version, FKV_TABLE_FULL);
+    bulk_pulled(LIST_OF(here(w)->repl.senders.next, sender, of_shard), o->prepared.version, FKV_TABLE_FULL);
 }
 TEST(a_change_waits_for_the_extent_of_a_value_that_was_forgotten) {
     up_with(ROOM, SOME);

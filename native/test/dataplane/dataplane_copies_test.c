@@ -36,7 +36,7 @@ static void serve_after_leases(int s) {
 static uint64_t drawn; /* as seen last */
 static void do_look(worker *w, void *ctx) {
     (void)ctx;
-    drawn = here(w)->replica.last;
+    drawn = here(w)->repl.owner.last;
 }
 static void wait_until_drawn(int s, uint64_t lsn) {
     uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;

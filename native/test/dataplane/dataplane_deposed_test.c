@@ -86,7 +86,7 @@ TEST(a_deposed_owner_keeps_what_it_has_prepared_and_goes_on_with_the_next_owner)
 static uint32_t pulled;
 static void do_count(worker *w, void *ctx) {
     (void)ctx;
-    pulled = w->by_number[number]->bulk_count;
+    pulled = w->by_number[number]->repl.bulk_count;
 }
 
 /* Nothing of it has a number yet. */
@@ -152,7 +152,7 @@ TEST(a_deposed_owner_does_not_go_on_with_the_owner_after_the_next) {
 
 static void do_fill(worker *w, void *ctx) {
     (void)ctx;
-    backup_fails(w->by_number[number]->copy, FKV_TABLE_FULL);
+    backup_fails(w->by_number[number]->repl.copy, FKV_TABLE_FULL);
 }
 
 /* It was in sync, so it could lead; what it had no room for may be removed since. */

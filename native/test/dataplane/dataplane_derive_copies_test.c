@@ -167,10 +167,10 @@ static void do_room(worker *w, void *ctx) {
     (void)ctx;
     const shard *s = here(w);
     static uint64_t drawn;
-    if (!s->copy || s->copy->leads)
-        drawn = s->drawn_bytes;
+    if (!s->repl.copy || s->repl.copy->leads)
+        drawn = s->repl.drawn_bytes;
     else
-        CHECK_EQ(s->copy->taken, drawn);
+        CHECK_EQ(s->repl.copy->taken, drawn);
 }
 
 /* What an owner thinks that its copies have room for rests on the values that come of its changes, not on the requests. */

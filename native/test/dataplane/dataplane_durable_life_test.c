@@ -103,7 +103,7 @@ static fkv_status failed;
 static void do_look_at_copy(worker *w, void *ctx) {
     (void)ctx;
     is_full = repl_disk_full(here(w));
-    failed = here(w)->copy->failed;
+    failed = here(w)->repl.copy->failed;
 }
 /* Its log will have nothing more, and other shards of the link need its messages. */
 TEST(a_copy_that_joins_and_has_a_full_disk_does_not_wait_for_its_log) {

@@ -258,7 +258,7 @@ static void do_look_for_space(worker *w, void *ctx) {
 }
 static void do_look_for_room(worker *w, void *ctx) {
     (void)ctx;
-    is_told = here(w)->place[0].limit <= here(w)->drawn_bytes;
+    is_told = here(w)->repl.place[0].limit <= here(w)->repl.drawn_bytes;
 }
 /* Those that had their numbers before the owner knew wait for space. */
 TEST(a_backup_whose_disk_is_full_has_no_room) {

@@ -137,7 +137,7 @@ TEST(a_change_is_not_answered_early_when_its_owner_has_no_right_any_more) {
 static struct { bool holds; } snapshot;
 static void do_look_at_snapshot(worker *w, void *ctx) {
     (void)ctx;
-    snapshot.holds = w->log->snapshots.holds;
+    snapshot.holds = w->repl.log->snapshots.holds;
 }
 
 TEST(a_snapshot_of_a_backup_waits_until_its_log_has_what_it_names) {

@@ -34,10 +34,10 @@ static void do_look_at(worker *w, void *ctx) {
     (void)ctx;
     const shard *s = here(w);
     has.leases_ns = s->lease_until_ns;
-    has.longest_ns = s->lease_most_ns;
-    has.last = s->replica.last;
-    has.committed = s->replica.committed;
-    has.heir = s->replica.peer[replica_place(&s->replica, id_of(NEXT))].prepared;
+    has.longest_ns = s->repl.lease_most_ns;
+    has.last = s->repl.owner.last;
+    has.committed = s->repl.owner.committed;
+    has.heir = s->repl.owner.peer[replica_place(&s->repl.owner, id_of(NEXT))].prepared;
 }
 static void look_at_owner(void) { visit_server(OWNER, do_look_at, &(errand){ 0 }); }
 static void lease(void) {

@@ -80,7 +80,7 @@ TEST(a_bit_that_flips_in_a_copys_memory_is_found) {
 
 static void do_compare(worker *w, void *ctx) {
     const uint64_t *ahead = ctx;
-    backup *b = here(w)->copy;
+    backup *b = here(w)->repl.copy;
     fkv_peer_heartbeat x = { .shard = number,
                              .epoch = b->place.epoch + (uint32_t)ahead[0],
                              .committed = b->applied + ahead[1],

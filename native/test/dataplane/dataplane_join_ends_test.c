@@ -37,8 +37,8 @@ TEST(calls_that_do_not_fit_are_refused) {
 static void do_fall_behind(worker *w, void *ctx) {
     shard *s = w->by_number[number];
     (void)ctx;
-    s->place[0].joined = false;
-    s->replica.peer[0].lease_ns = 0;
+    s->repl.place[0].joined = false;
+    s->repl.owner.peer[0].lease_ns = 0;
 }
 
 /* Nobody would acknowledge, and changes would wait. */

@@ -41,19 +41,19 @@ static answer asked(void) {
 static void do_join(worker *w, void *ctx) {
     for (uint32_t i = 0; i < RIG_SHARDS; i++) {
         shard *s = w->by_number[i];
-        bool wanted = *(uint32_t *)ctx >> i & 1, is = replica_place(&s->replica, COPY) >= 0;
-        if (wanted && !is) CHECK(replica_join(&s->replica, COPY));
-        if (!wanted && is) CHECK(replica_drop(&s->replica, COPY));
-        s->place[0].unlinked_ns = 0;
+        bool wanted = *(uint32_t *)ctx >> i & 1, is = replica_place(&s->repl.owner, COPY) >= 0;
+        if (wanted && !is) CHECK(replica_join(&s->repl.owner, COPY));
+        if (!wanted && is) CHECK(replica_drop(&s->repl.owner, COPY));
+        s->repl.place[0].unlinked_ns = 0;
         replicate_changed(s);
-        if (s->backups) copies_watch(s);
+        if (s->repl.backups) copies_watch(s);
     }
 }
 static void join(uint32_t shards) { rig_visit(&r, do_join, &shards); }
 
 static void do_unlink(worker *w, void *ctx) {
     shard *s = w->by_number[*(uint32_t *)ctx];
-    s->place[0].unlinked_ns = w->now_ns;
+    s->repl.place[0].unlinked_ns = w->now_ns;
     copies_watch(s);
 }
 
@@ -63,14 +63,14 @@ static const uint32_t LOSES = 1; /* the shard that loses a copy */
 
 /* COPY is in sync, has a connection and gives leases; or the metadata has it no more. */
 static void configure(shard *s, bool in_sync) {
-    uint32_t config = s->replica.config + 1;
-    if (in_sync) CHECK(replica_join(&s->replica, COPY));
+    uint32_t config = s->repl.owner.config + 1;
+    if (in_sync) CHECK(replica_join(&s->repl.owner, COPY));
     replicate_configure(
         s,
         &(replica_config){ .epoch = s->epoch, .config = config, .min_in_sync = 1, .peers = in_sync, .id = { COPY } });
     if (!in_sync) return;
-    s->place[0].unlinked_ns = 0;
-    s->replica.peer[0].lease_ns = UINT64_MAX;
+    s->repl.place[0].unlinked_ns = 0;
+    s->repl.owner.peer[0].lease_ns = UINT64_MAX;
 }
 static void do_come(worker *w, void *ctx) {
     (void)ctx;
@@ -78,7 +78,7 @@ static void do_come(worker *w, void *ctx) {
 }
 static void do_leave(worker *w, void *lost) {
     shard *s = w->by_number[LOSES];
-    if (*(bool *)lost) s->place[0].unlinked_ns = w->now_ns;
+    if (*(bool *)lost) s->repl.place[0].unlinked_ns = w->now_ns;
     configure(s, false);
 }
 static void come(void) { rig_visit(&r, do_come, NULL); }
@@ -93,7 +93,7 @@ static void passes(int64_t seconds) {
 
 static void do_copy(worker *w, void *ctx) {
     shard *s = w->by_number[*(uint32_t *)ctx];
-    CHECK(change_log_begin(&s->log, w->now_ns));
+    CHECK(change_log_begin(&s->changed, w->now_ns));
     s->attended = true; /* as read.c says */
 }
 

@@ -73,7 +73,7 @@ static void do_follow_both(worker *w, void *ctx) {
         at[i] = (link_address){ .provider = copies_over, .device = i };
         snprintf(at[i].text, sizeof at[i].text, "%s", dataplane_address(servers[OWNER].r.d, i));
     }
-    CHECK(owner_link_follow(here(w)->copy, at, 2));
+    CHECK(owner_link_follow(here(w)->repl.copy, at, 2));
 }
 static uint32_t linked_over; /* the owner's place; 0: there is no link */
 static void do_look_over(worker *w, void *ctx) {
@@ -155,7 +155,7 @@ static void notes_refusal(void *ctx, uint32_t shard, uint64_t id, dataplane_copy
     const worker *w = ((rig *)ctx)->d->worker[0];
     uint32_t i = __atomic_load_n(&refusals, __ATOMIC_RELAXED);
     if (id != id_of(NEXT) || what != DATAPLANE_COPY_UNKNOWN || i == 64) return;
-    asks_again_ms[i] = (w->by_number[shard]->copy->follow_ns - w->now_ns) / 1000000u;
+    asks_again_ms[i] = (w->by_number[shard]->repl.copy->follow_ns - w->now_ns) / 1000000u;
     __atomic_store_n(&refusals, i + 1, __ATOMIC_RELEASE);
 }
 TEST(a_copy_that_is_refused_asks_again_soon_and_later_less_often) {

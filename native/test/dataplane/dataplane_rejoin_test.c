@@ -332,7 +332,7 @@ TEST(entries_that_expire_are_kept_and_go) {
 
 static void do_damage(worker *w, void *ctx) {
     (void)ctx;
-    w->by_number[number]->copy->failed = FKV_CORRUPT;
+    w->by_number[number]->repl.copy->failed = FKV_CORRUPT;
 }
 TEST(what_is_served_or_leads_or_is_damaged_is_no_base) {
     begin(10);

@@ -26,26 +26,26 @@ static uint64_t seen_last;
 static bool seen_entry;
 static uint32_t seen_held;
 static void require(shard *s, uint64_t until_ns) {
-    CHECK(replica_join(&s->replica, BACKUP));
+    CHECK(replica_join(&s->repl.owner, BACKUP));
     CHECK(replicate_acked(s, BACKUP, &(replica_ack){ s->epoch, 0 }, until_ns));
-    CHECK(replica_require(&s->replica, BACKUP, 0));
+    CHECK(replica_require(&s->repl.owner, BACKUP, 0));
     replicate_changed(s);
 }
 static void acknowledge(shard *s, uint64_t lsn) {
     CHECK(replicate_acked(s, BACKUP, &(replica_ack){ s->epoch, lsn }, 0));
 }
-static void lend(shard *s, uint64_t until_ns) { s->replica.peer[0].lease_ns = until_ns; }
+static void lend(shard *s, uint64_t until_ns) { s->repl.owner.peer[0].lease_ns = until_ns; }
 static void let_go(shard *s, uint64_t config) {
-    replica_configure(&s->replica,
+    replica_configure(&s->repl.owner,
                       &(replica_config){ .epoch = s->epoch, .config = (uint32_t)config, .min_in_sync = 1 });
-    for (int i = 0; i < REPLICA_PEERS; i++) s->replica.peer[i] = (replica_peer){ 0 };
+    for (int i = 0; i < REPLICA_PEERS; i++) s->repl.owner.peer[i] = (replica_peer){ 0 };
     replicate_changed(s);
 }
 static void look(shard *s, uint64_t unused) {
     (void)unused;
     table_entry e;
     uint64_t hash = fkv_hash_key(&RIG_SEED, 0, "alpha", 5);
-    seen_last = s->replica.last;
+    seen_last = s->repl.owner.last;
     seen_held = s->held;
     seen_entry = table_committed(s->table, 0, "alpha", 5, hash, &e) == FKV_OK;
 }

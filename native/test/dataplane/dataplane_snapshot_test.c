@@ -41,16 +41,16 @@ static struct {
 } kept;
 static void do_look_at_log(worker *w, void *ctx) {
     (void)ctx;
-    const wal *g = &w->log->wal;
+    const wal *g = &w->repl.log->wal;
     kept.files = 0;
     for (const fkv_list *l = g->kept.next; l != &g->kept; l = l->next) kept.files++;
     const shard *s = here(w);
-    kept.made = s && s->snapshot.made;
-    kept.committed = s ? s->snapshot.has.committed : 0;
+    kept.made = s && s->repl.snapshot.made;
+    kept.committed = s ? s->repl.snapshot.has.committed : 0;
     kept.bytes = wal_kept_bytes(g);
     const wal_file *last = LIST_LAST(&g->kept, wal_file, link);
     kept.left = last ? last->bytes - last->at : 0;
-    kept.under_way = !snapshot_is_idle(&w->log->snapshots.writer);
+    kept.under_way = !snapshot_is_idle(&w->repl.log->snapshots.writer);
 }
 static void look_at_log(void) { visit_server(OWNER, do_look_at_log, &(errand){ 0 }); }
 #define UNTIL_LOG(e)                                                           \

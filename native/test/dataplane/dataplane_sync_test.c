@@ -114,8 +114,8 @@ TEST(a_server_that_ends_loses_nothing) {
 static struct { bool holds, idle; } snapshot;
 static void do_look_at_snapshot(worker *w, void *ctx) {
     (void)ctx;
-    snapshot.holds = w->log->snapshots.holds;
-    snapshot.idle = snapshot_is_idle(&w->log->snapshots.writer);
+    snapshot.holds = w->repl.log->snapshots.holds;
+    snapshot.idle = snapshot_is_idle(&w->repl.log->snapshots.writer);
 }
 static void look_at_snapshot(void) { visit_server(OWNER, do_look_at_snapshot, &(errand){ 0 }); }
 
@@ -154,12 +154,12 @@ static struct {
 } turn;
 /* One turn in which a change comes and a snapshot is asked for: the end of that turn answers the change. */
 static void do_turn_with_both(worker *w, void *ctx) {
-    uint64_t last = here(w)->replica.last;
+    uint64_t last = here(w)->repl.owner.last;
     turn.put = raw_put_begin(&c, "alpha", "one", 3);
     dataplane_snapshot(w->d, number, rig_done, &turn.asked);
     worker_turn(w);
-    turn.came = here(w)->replica.last == last + 1;
-    turn.begun = w->log->snapshots.walks;
+    turn.came = here(w)->repl.owner.last == last + 1;
+    turn.begun = w->repl.log->snapshots.walks;
     (void)ctx;
 }
 
@@ -182,7 +182,7 @@ TEST(a_snapshot_begins_in_a_turn_that_answers_changes) {
 static bool is_under_way;
 static void do_look_at_batch(worker *w, void *ctx) {
     (void)ctx;
-    is_under_way = w->log->wal.write.base.under_way;
+    is_under_way = w->repl.log->wal.write.base.under_way;
 }
 
 /* Nothing is answered before it is there, however long changes may wait. */

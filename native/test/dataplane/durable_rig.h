@@ -64,16 +64,17 @@ static struct { uint64_t last, committed, peer, logged, held, begun, aheads, res
 static inline void do_look_at(worker *w, void *ctx) {
     (void)ctx;
     const shard *s = here(w);
-    const replica_log *l = s->copy->leads ? &s->replica.log : &s->copy->place.log;
-    at.last = s->copy->leads ? s->replica.last : s->copy->place.prepared;
-    at.committed = s->copy->leads ? s->replica.committed : s->copy->applied;
-    at.peer = s->replica.peer[0].prepared;
+    const replica_log *l = s->repl.copy->leads ? &s->repl.owner.log : &s->repl.copy->place.log;
+    at.last = s->repl.copy->leads ? s->repl.owner.last : s->repl.copy->place.prepared;
+    at.committed = s->repl.copy->leads ? s->repl.owner.committed : s->repl.copy->applied;
+    at.peer = s->repl.owner.peer[0].prepared;
     at.logged = l->logged;
     at.begun = l->epoch;
     at.held = s->held;
-    at.aheads = w->log->wal.aheads;
-    const wal *g = &w->log->wal;
-    at.rests = list_empty(&w->log->behind) && (wal_is_idle(g) || (!g->write.base.under_way && !w->log->urgent));
+    at.aheads = w->repl.log->wal.aheads;
+    const wal *g = &w->repl.log->wal;
+    at.rests = list_empty(&w->repl.log->behind) &&
+               (wal_is_idle(g) || (!g->write.base.under_way && !w->repl.log->urgent));
 }
 static inline void look_at(int s) { visit_server(s, do_look_at, &(errand){ 0 }); }
 #define UNTIL_AT(server, e)                                                        \

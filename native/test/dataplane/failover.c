@@ -143,10 +143,10 @@ static bool is_quiet(void) {
     const shard *s = shard_at(c->owner);
     for (uint32_t t = 0; t < SERVERS; t++) {
         if (!has_copy(c, t) || t == c->owner) continue;
-        if (life.node[t].gone || life.node[t].config != life.last || copy_at(t)->applied != s->replica.last)
+        if (life.node[t].gone || life.node[t].config != life.last || copy_at(t)->applied != s->repl.owner.last)
             return false;
     }
-    return s->replica.committed == s->replica.last;
+    return s->repl.owner.committed == s->repl.owner.last;
 }
 static bool heal(void) {
     life.heals = true;

@@ -108,8 +108,8 @@ static void begin(uint32_t s, uint32_t owner) {
     dedup_each(&o->w->dedup, from->slot, add_sequence, &q);
     uint64_t doubt_ns = dedup_doubt_ns(&o->w->dedup, from->slot), now = o->w->now_ns;
     dataplane_join at = { .id = id,
-                          .lsn = from->replica.committed,
-                          .epoch = from->replica.epoch,
+                          .lsn = from->repl.owner.committed,
+                          .epoch = from->repl.owner.epoch,
                           .doubt_ms = doubt_ns > now ? (uint32_t)((doubt_ns - now) / MS + 1) : 0,
                           .sequence = q.list,
                           .sequences = q.count };
@@ -153,8 +153,8 @@ static void settled(void *ctx, fkv_status status, void *result) {
 /* What an owner wants of a copy that joins, or of one that is gone and will not. */
 static void ask_for(uint32_t s, uint32_t owner) {
     node *n = &life.node[s], *o = &life.node[owner];
-    int i = replica_place(&shard_at(owner)->replica, n->id);
-    uint32_t standing = i < 0 ? REPLICA_NONE : shard_at(owner)->replica.peer[i].standing;
+    int i = replica_place(&shard_at(owner)->repl.owner, n->id);
+    uint32_t standing = i < 0 ? REPLICA_NONE : shard_at(owner)->repl.owner.peer[i].standing;
     if (standing == REPLICA_PROPOSED) {
         if (fkv_now_ns() - o->proposed_ns > 200 * MS)
             life_propose(KEEP, owner, s); /* what was lost is known to be lost */

@@ -86,7 +86,7 @@ static inline uint32_t any(uint32_t below) {
 static inline bool chance(uint32_t in_a_million) { return any(1000000) < in_a_million; }
 static inline const config *now_in_force(void) { return &life.at[life.last]; }
 static inline shard *shard_at(uint32_t s) { return life.node[s].w->by_number[0]; }
-static inline backup *copy_at(uint32_t s) { return shard_at(s) ? shard_at(s)->copy : NULL; }
+static inline backup *copy_at(uint32_t s) { return shard_at(s) ? shard_at(s)->repl.copy : NULL; }
 static inline bool runs(uint32_t s) { return !life.node[s].gone && life.node[s].stands_ns <= sim_now(life.world); }
 static inline bool has_copy(const config *c, uint32_t s) { return c->copies >> s & 1; }
 

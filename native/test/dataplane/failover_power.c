@@ -13,7 +13,7 @@ void life_power_goes(void) {
     for (uint32_t s = 0; s < SERVERS; s++) {
         const backup *b = copy_at(s);
         life.node[s].disk.off = true;
-        life.node[s].empty = b && b->place.prepared == 0 && shard_at(s)->replica.last == 0;
+        life.node[s].empty = b && b->place.prepared == 0 && shard_at(s)->repl.owner.last == 0;
     }
 }
 

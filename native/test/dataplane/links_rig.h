@@ -18,7 +18,7 @@ static inline void do_owner_link(worker *w, void *ctx) {
         a->provider = copies_over;
         snprintf(a->text, sizeof a->text, "%s", dataplane_address(servers[e->owner].r.d, 0));
     }
-    CHECK(owner_link_follow(here(w)->copy, a, 1));
+    CHECK(owner_link_follow(here(w)->repl.copy, a, 1));
 }
 static inline void do_cut(worker *w, void *ctx) {
     (void)ctx;
@@ -32,12 +32,12 @@ static struct { uint64_t fed, waits, right_ns, prepared, committed, granted_ns; 
 static inline void do_look(worker *w, void *ctx) {
     const shard *s = here(w);
     (void)ctx;
-    seen.fed = !list_empty(&s->senders);
-    seen.waits = !list_empty(&s->copy->held);
+    seen.fed = !list_empty(&s->repl.senders);
+    seen.waits = !list_empty(&s->repl.copy->held);
     seen.right_ns = shard_right(w, s);
-    seen.prepared = s->copy->place.prepared;
-    seen.committed = s->copy->applied;
-    seen.granted_ns = s->copy->place.granted_until_ns;
+    seen.prepared = s->repl.copy->place.prepared;
+    seen.committed = s->repl.copy->applied;
+    seen.granted_ns = s->repl.copy->place.granted_until_ns;
 }
 static inline void look(int s) { visit_server(s, do_look, &(errand){ 0 }); }
 /* Waits for what a server comes to by itself. */

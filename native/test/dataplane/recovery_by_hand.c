@@ -28,7 +28,7 @@ void recovery_send(uint32_t i, uint32_t records, bool committed) {
             rec_hear(i);
         }
         if (committed) t->committed = t->acked;
-        backup_on_commit_index(shard_at(i)->copy, t->epoch, t->committed);
+        backup_on_commit_index(shard_at(i)->repl.copy, t->epoch, t->committed);
     }
     while (t->acked < line_of(t)->last) {
         rec_turn();
@@ -55,7 +55,7 @@ void recovery_snapshot(uint32_t i, uint32_t meanwhile) {
 }
 void recovery_snapshot_across_epochs(uint32_t i, uint32_t records) {
     rec_ask(i);
-    snapshots *x = &rec.w->log->snapshots;
+    snapshots *x = &rec.w->repl.log->snapshots;
     while (x->of != shard_at(i)) rec_turn();
     x->next_ns = UINT64_MAX; /* its first step */
     rec_next_epoch(i, rec.shard[i].committed);
@@ -70,7 +70,7 @@ void recovery_snapshot_in_a_new_epoch(uint32_t i) {
     rec_ask(i);
     for (int n = 0; n < 500; n++) rec_turn();
     CHECK_EQ(rec.asked[i], FKV_STATUS_COUNT);
-    CHECK(rec.w->log->snapshots.of == NULL);
+    CHECK(rec.w->repl.log->snapshots.of == NULL);
     rec.log_rests = false;
     while (rec.asked[i] == FKV_STATUS_COUNT) rec_turn();
     CHECK_EQ(rec.asked[i], FKV_OK);
@@ -100,10 +100,10 @@ uint64_t recovery_doubt_ns(uint32_t i) {
     uint64_t until = dedup_doubt_ns(&rec.w->dedup, shard_at(i)->slot);
     return until > rec.now_ns ? until - rec.now_ns : 0;
 }
-uint64_t recovery_granted_until_ns(uint32_t i) { return shard_at(i)->copy->place.granted_until_ns; }
+uint64_t recovery_granted_until_ns(uint32_t i) { return shard_at(i)->repl.copy->place.granted_until_ns; }
 void recovery_cuts_value_off(uint32_t i) {
-    const shard_logging *at = &shard_at(i)->logging;
-    wal *g = &rec.w->log->wal;
+    const append_cursor *at = &shard_at(i)->repl.appended;
+    wal *g = &rec.w->repl.log->wal;
     while (!wal_is_idle(g)) rec_turn();
     rec.largest = true;
     for (uint64_t last = line_of(&rec.shard[i])->last; line_of(&rec.shard[i])->last == last;) rec_send(i);
@@ -114,7 +114,7 @@ void recovery_cuts_value_off(uint32_t i) {
     repl_drain(rec.w);
     rec_end(false);
 }
-bool recovery_begins_epoch(uint32_t i) { return shard_at(i)->logging.begins; }
+bool recovery_begins_epoch(uint32_t i) { return shard_at(i)->repl.appended.begins; }
 void recovery_power_goes(void) { rec_end(true); }
 
 const dataplane_recovered *recovery_starts(uint32_t *count, char why[256]) {
@@ -141,7 +141,7 @@ fkv_status recovery_discards(uint32_t i) {
 }
 uint32_t recovery_log_files(void) {
     uint32_t files = 0;
-    for (const fkv_list *l = rec.w->log->wal.kept.next; l != &rec.w->log->wal.kept; l = l->next) files++;
+    for (const fkv_list *l = rec.w->repl.log->wal.kept.next; l != &rec.w->repl.log->wal.kept; l = l->next) files++;
     return files;
 }
 void recovery_end(void) {

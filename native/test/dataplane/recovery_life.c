@@ -178,11 +178,11 @@ void rec_check(const dataplane_recovered *r) {
     CHECK(r->prepared >= t->committed);
     if (t->acked) CHECK(r->epoch == t->epoch && r->prepared >= t->acked);
     const shard *s = shard_at(r->shard);
-    CHECK(s && s->copy->applied == r->committed);
-    CHECK(s->copy->place.granted_until_ns >= rec.now_ns + 100 * MS); /* leases that it has given before */
+    CHECK(s && s->repl.copy->applied == r->committed);
+    CHECK(s->repl.copy->place.granted_until_ns >= rec.now_ns + 100 * MS); /* leases that it has given before */
     rec_check_copy(r->shard, l);
     rec.counts->copies++;
-    rec.counts->from_snapshots += s->snapshot.made;
+    rec.counts->from_snapshots += s->repl.snapshot.made;
 }
 
 /* The copy goes on with all that it has, behind an owner that has no more: in a next epoch, or in the same one, if it
@@ -222,9 +222,9 @@ static bool start(void) {
 }
 
 void rec_end(bool power) {
-    const wal_file *first = LIST_FIRST(&rec.w->log->wal.kept, wal_file, link);
+    const wal_file *first = LIST_FIRST(&rec.w->repl.log->wal.kept, wal_file, link);
     rec.counts->trims += first && first->number > 1;
-    for (uint32_t i = 0; i < SHARDS; i++) rec.counts->snapshots += shard_at(i) && shard_at(i)->snapshot.made;
+    for (uint32_t i = 0; i < SHARDS; i++) rec.counts->snapshots += shard_at(i) && shard_at(i)->repl.snapshot.made;
     rec.disk.off = true; /* what is done now does not happen */
     dataplane_destroy(rec.d);
     rec.d = NULL;

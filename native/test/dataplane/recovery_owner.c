@@ -31,7 +31,7 @@ static void state_of(const line *l, uint64_t lsn, uint64_t of_key[KEYS]) {
 static void check_table(uint32_t i, const line *l) {
     const shard *s = shard_at(i);
     uint64_t of_key[KEYS], entries = 0;
-    state_of(l, s->copy->applied, of_key);
+    state_of(l, s->repl.copy->applied, of_key);
     for (uint32_t k = 0; k < KEYS; k++) {
         table_entry e;
         uint64_t hash = fkv_hash_key(&SEED, 0, keys[i][k], strlen(keys[i][k]));
@@ -70,7 +70,7 @@ static void check_windows(uint32_t i, const line *l) {
     memset(&windows, 0, sizeof windows);
     do dedup_scan(&rec.w->dedup, s->slot, &cursor, note_window, NULL);
     while (cursor);
-    for (uint64_t n = 1; n <= s->copy->applied; n++) {
+    for (uint64_t n = 1; n <= s->repl.copy->applied; n++) {
         const sent *x = &l->at[n];
         if (x->sequence + FKV_DEDUP_WINDOW / 2 < rec.sequences[x->client]) continue;
         CHECK(windows.forgotten[x->client] < x->sequence);
@@ -97,7 +97,7 @@ static void take(shard *s, const uint8_t *message, uint32_t bytes) {
     backup_at at = { 0 };
     CHECK_EQ(wire_parse_peer(message, bytes, &m), FKV_OK);
     backup_result r;
-    while ((r = backup_takes(s->copy, &m, &at)) == BACKUP_WAITS && !rec.disk.off) rec_turn();
+    while ((r = backup_takes(s->repl.copy, &m, &at)) == BACKUP_WAITS && !rec.disk.off) rec_turn();
     CHECK(r == BACKUP_TOOK || rec.disk.off);
 }
 
@@ -107,15 +107,15 @@ static void take_large(shard *s, const fkv_record *r, const char *key, const sen
     fkv_status status;
     const truth *t = &rec.shard[s->number];
     for (;; rec_turn()) {
-        backup_on_commit_index(s->copy, t->epoch, t->committed); /* as the announcement says */
-        status = backup_restores(s->copy, r, (const uint8_t *)key, NULL, false, &b);
+        backup_on_commit_index(s->repl.copy, t->epoch, t->committed); /* as the announcement says */
+        status = backup_restores(s->repl.copy, r, (const uint8_t *)key, NULL, false, &b);
         if (status != FKV_BUSY || rec.disk.off) break;
     }
     if (status == FKV_BUSY) return;
     CHECK_EQ(status, FKV_OK);
     memcpy(b.prepared.value, bytes_of + x->from, x->bytes);
     table_seal(s->table, &b.prepared);
-    CHECK(backup_has_restored(s->copy, &b));
+    CHECK(backup_has_restored(s->repl.copy, &b));
     durable_more(s);
     rec.counts->large++;
 }
@@ -163,7 +163,7 @@ void rec_send(uint32_t i) {
 void rec_hear(uint32_t i) {
     truth *t = &rec.shard[i];
     fkv_peer_ack a;
-    if (!backup_acknowledges(shard_at(i)->copy, rec.now_ns, &a)) return;
+    if (!backup_acknowledges(shard_at(i)->repl.copy, rec.now_ns, &a)) return;
     CHECK_EQ(a.epoch, t->epoch);
     CHECK(a.prepared >= t->acked && a.prepared <= line_of(t)->last);
     t->acked = a.prepared;
@@ -172,12 +172,12 @@ void rec_hear(uint32_t i) {
 void rec_commit(uint32_t i) {
     truth *t = &rec.shard[i];
     if (t->committed < t->acked) t->committed += 1 + any((uint32_t)(t->acked - t->committed));
-    if (any(2)) backup_on_commit_index(shard_at(i)->copy, t->epoch, t->committed);
+    if (any(2)) backup_on_commit_index(shard_at(i)->repl.copy, t->epoch, t->committed);
 }
 
 static void take_over(uint32_t i, uint64_t last) {
     const fkv_peer_follow_ok x = { .op = FKV_PEER_FOLLOW_OK, .shard = i, .epoch = rec.shard[i].epoch, .last = last };
-    CHECK_EQ(backup_on_epoch(shard_at(i)->copy, &x), BACKUP_TOOK);
+    CHECK_EQ(backup_on_epoch(shard_at(i)->repl.copy, &x), BACKUP_TOOK);
 }
 void rec_next_epoch(uint32_t i, uint64_t last) {
     truth *t = &rec.shard[i];

@@ -169,7 +169,7 @@ static void guest_is_well(void) {
 /* A change that waits for the hostile copy. */
 static void look_at_answers(void) {
     const shard *s = shard_of(&owner, COPIED);
-    CHECK(s->replica.committed <= acknowledged);
+    CHECK(s->repl.owner.committed <= acknowledged);
     raw_drop_messages(&guest);
 }
 
@@ -197,7 +197,7 @@ static void to_owner(fuzz_in *in, void *bytes, uint32_t count) {
     send_to(hostile.gone ? NULL : hostile.conn, hostile.cq, bytes, count);
 }
 static void say_follow(fuzz_in *in) {
-    const replica_owner *o = &shard_of(&owner, COPIED)->replica;
+    const replica_owner *o = &shard_of(&owner, COPIED)->repl.owner;
     fkv_peer_follow f = { .op = FKV_PEER_FOLLOW,
                           .shard = fuzz_u8(in) % 8 == 7 ? (uint32_t)fuzz_number(in) : COPIED,
                           .epoch = (uint32_t)close_to(in, o->epoch),
@@ -208,7 +208,7 @@ static void say_follow(fuzz_in *in) {
     to_owner(in, &f, sizeof f);
 }
 static void say_acks(fuzz_in *in) {
-    const replica_owner *o = &shard_of(&owner, COPIED)->replica;
+    const replica_owner *o = &shard_of(&owner, COPIED)->repl.owner;
     struct {
         fkv_peer_list head;
         fkv_peer_ack item[3];
@@ -231,7 +231,7 @@ static void to_copy(fuzz_in *in, void *bytes, uint32_t count) {
     send_to(imposter.conn, imposter.cq, bytes, count);
 }
 static void say_follow_ok(fuzz_in *in) {
-    const backup *b = shard_of(&copy, COPIED)->copy;
+    const backup *b = shard_of(&copy, COPIED)->repl.copy;
     fkv_peer_follow_ok t = { .op = FKV_PEER_FOLLOW_OK,
                              .shard = fuzz_u8(in) % 8 == 7 ? (uint32_t)fuzz_number(in) : COPIED,
                              .epoch = (uint32_t)close_to(in, b->place.epoch),
@@ -242,7 +242,7 @@ static void say_follow_ok(fuzz_in *in) {
 static void say_records(fuzz_in *in) {
     static uint8_t bytes[PEER_MESSAGE_MIN];
     static const uint8_t value[4096];
-    const backup *b = shard_of(&copy, COPIED)->copy;
+    const backup *b = shard_of(&copy, COPIED)->repl.copy;
     uint8_t wanted = fuzz_u8(in) % 8 + 1, form = fuzz_u8(in);
     fkv_records head = { .op = FKV_PEER_RECORDS,
                          .shard = COPIED,
@@ -273,7 +273,7 @@ static void say_records(fuzz_in *in) {
 }
 /* A large value, of which all may be as it should. */
 static void say_value_offer(fuzz_in *in) {
-    const backup *b = shard_of(&copy, COPIED)->copy;
+    const backup *b = shard_of(&copy, COPIED)->repl.copy;
     uint8_t bytes[sizeof(fkv_peer_value_offer) + sizeof(fkv_record) + 16], form = fuzz_u8(in);
     char key[16];
     for (uint32_t i = form % 8; i == form % 8 || placed_at(key) != COPIED; i += 8) snprintf(key, sizeof key, "%u", i);
@@ -317,7 +317,7 @@ static void say_forget(fuzz_in *in) {
 /* Of the first value that the owner announced. */
 static void say_pulled(fuzz_in *in) {
     const shard *s = shard_of(&owner, COPIED);
-    const op *o = list_empty(&s->bulks) ? NULL : LIST_OF(s->bulks.next, op, link);
+    const op *o = list_empty(&s->repl.bulks) ? NULL : LIST_OF(s->repl.bulks.next, op, link);
     fkv_peer_bulk m = { .op = FKV_PEER_VALUE_READ,
                         .status = fuzz_u8(in) % 8 ? FKV_OK : FKV_TABLE_FULL,
                         .shard = COPIED,
@@ -333,8 +333,9 @@ static void say_heartbeat(fuzz_in *in) {
     } m = { .head = { .op = FKV_PEER_HEARTBEAT, .count = 1 + fuzz_u8(in) % 2, .asked_ns = fuzz_number(in) } };
     for (uint32_t i = 0; i < m.head.count; i++)
         m.item[i] = (fkv_peer_heartbeat){ .shard = fuzz_u8(in) % 3,
-                                          .epoch = (uint32_t)close_to(in, shard_of(&copy, COPIED)->copy->place.epoch),
-                                          .committed = close_to(in, shard_of(&copy, COPIED)->copy->place.prepared),
+                                          .epoch = (uint32_t)close_to(in,
+                                                                      shard_of(&copy, COPIED)->repl.copy->place.epoch),
+                                          .committed = close_to(in, shard_of(&copy, COPIED)->repl.copy->place.prepared),
                                           .digest = fuzz_u8(in) % 32 ? 0 : fuzz_number(in) };
     to_copy(in, &m, (uint32_t)(sizeof m.head + m.head.count * sizeof m.item[0]));
 }
@@ -438,7 +439,7 @@ static void up(void) {
     CHECK_EQ(fab_reg(imposter.domain, &imposter.memory, 0, &imposter.mr), 0);
     CHECK_EQ(fab_listen(imposter.cq, "sim:imposter", &imposter.listener), 0);
     link_address a = { .provider = FAB_SIM, .text = "sim:imposter" };
-    CHECK(owner_link_follow(shard_of(&copy, COPIED)->copy, &a, 1));
+    CHECK(owner_link_follow(shard_of(&copy, COPIED)->repl.copy, &a, 1));
     raw_open(&hostile, &owner);
     raw_open(&guest, &owner);
     come(&guest, 5, FKV_TICKET_READ | FKV_TICKET_WRITE);
@@ -470,7 +471,7 @@ static void one(fuzz_in *in) {
     for (int i = 0; i < STEPS && in->left; i++) step(in);
     CHECK(!table_check(shard_of(&copy, COPIED)->table));
     /* A copy that can be none any more has had its turn. */
-    if (runs % AGAIN == 0 || shard_of(&copy, COPIED)->copy->failed != FKV_OK) {
+    if (runs % AGAIN == 0 || shard_of(&copy, COPIED)->repl.copy->failed != FKV_OK) {
         down();
         up();
     }

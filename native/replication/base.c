@@ -48,11 +48,11 @@ void base_keep(job *j) {
     shard *s = command_shard(c);
     bool is_busy = s && (s->state != SHARD_OPEN || s->starting || s->repl.basing || !list_empty(&s->repl.imports) ||
                          (s->repl.copy && s->repl.copy->leads));
-    fkv_status status = !s        ? command_none(c)
-                        : is_busy ? FKV_BUSY
-                        : s->repl.copy && s->repl.copy->failed == FKV_CORRUPT
-                            ? FKV_CORRUPT /* mutation: rejoin/damaged-base */
-                            : FKV_OK;
+    const backup *b = s ? s->repl.copy : NULL;
+    fkv_status status = !s                              ? command_none(c)
+                        : is_busy                       ? FKV_BUSY
+                        : b && b->failed == FKV_CORRUPT ? FKV_CORRUPT /* mutation: rejoin/damaged-base */
+                                                        : FKV_OK;
     if (status != FKV_OK) {
         command_done(c, status, NULL);
         return;

@@ -191,10 +191,9 @@ static fkv_status require(shard *s, uint64_t id, command *c) {
         return FKV_OK;
     }
     bool lags = s->repl.owner.last - s->repl.owner.peer[i].prepared > REQUIRED_LAG;
+    bool follows = s->repl.place[i].joined && !s->repl.place[i].unlinked_ns && !lags;
     /* mutation: joins/required-under-old-leases */
-    if (!s->repl.place[i].joined || s->repl.place[i].unlinked_ns || lags ||
-        !replica_require(&s->repl.owner, id, s->lease_until_ns))
-        return FKV_BUSY;
+    if (!follows || !replica_require(&s->repl.owner, id, s->lease_until_ns)) return FKV_BUSY;
     s->repl.place[i].requiring = c;
     replicate_changed(s);
     return FKV_OK;

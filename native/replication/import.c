@@ -67,8 +67,8 @@ void imports_end(shard *s, fkv_status why) {
 void import_begin(job *j) {
     command *c = (command *)j;
     shard *s = command_shard(c);
-    if (!s || s->state != SHARD_OPEN || s->repl.copy || s->starting ||
-        s->repl.basing) { /* mutation: joins/import-into-a-copy */
+    bool takes = s && s->state == SHARD_OPEN && !s->starting && !s->repl.basing;
+    if (!takes || s->repl.copy) { /* mutation: joins/import-into-a-copy */
         command_done(c, s ? FKV_BUSY : command_none(c), NULL);
         return;
     }

@@ -307,8 +307,8 @@ void recover_section(recovered_copy *c, const wal_section *x, const uint8_t *rec
     if (!good)
         return recover_fails(c, "record %llu in its log, or one behind it, cannot be one",
                              (unsigned long long)x->first);
-    uint64_t committed = min_u64(x->committed,
-                                 c->s->repl.copy->place.prepared); /* mutation: recovery/prepared-committed */
+    uint64_t prepared = c->s->repl.copy->place.prepared;
+    uint64_t committed = min_u64(x->committed, prepared); /* mutation: recovery/prepared-committed */
     commit(c, committed);
     if (!c->why[0] && x->committed >= c->foot.last && x->committed == c->s->repl.copy->applied) compare(c, x->digest);
 }

@@ -60,8 +60,8 @@
  * Invariants, by name
  *   S-epoch: A shard is opened under an epoch that the metadata gave to this start of the server, or as a copy under its
  *     owner's. So versions never repeat.
- *   S-regions: A shard is served only when the metadata has the regions of this very opening: readers find these and
- *     no others.
+ *   S-regions: A shard is served only when the metadata names this very opening: its regions, or of a promoted copy its
+ *     incarnation, under which clients ask for them. Readers find these and no others.
  *   S-leases: A shard is served only when the leases of the last run are over: nobody reads an older value after a
  *     newer one.
  *   S-closed: When the metadata has taken a shard, its `close` or `step down` is asked for in the same turn,

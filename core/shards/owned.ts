@@ -89,7 +89,7 @@ export function ownedDone(c: ShardContext, local: Owned, did: Request['do'], fai
   advanceOwned(c, local);
 }
 
-/** The metadata has the regions of this opening. */
+/** The metadata names this opening: no client goes on with the regions of another one. */
 function isAnnounced(c: ShardContext, { shard, incarnation }: Owned): boolean {
   const s = c.metadata.shards[shard];
   return s?.owner === c.memberId && s.incarnation === incarnation; // mutation: shards/served-unannounced

@@ -21,4 +21,4 @@ case ${1:-} in
 esac
 kills=''
 [ "${1:-}" != --kills ] || kills=$2
-exec test/rdma/vm/vm.sh -m 4096 -t "${FARKV_VM_SECONDS:-2400}" "bash test/rdma/guest.sh $kills"
+exec test/rdma/vm/vm.sh -m 4096 -t "${FARKV_VM_SECONDS:-3600}" "bash test/rdma/guest.sh $kills"

@@ -226,11 +226,23 @@ async function compareAndDelete(c: Caller, form: Form): Promise<void> {
 }
 
 export const CHANGES: readonly Call[] = [
-  { name: 'put', weight: 18, keyed: true, run: (c, form) => put(c, form) },
-  { name: 'putMany', weight: 3, keyed: true, run: putMany },
-  { name: 'delete', weight: 6, keyed: true, run: remove },
-  { name: 'deleteMany', weight: 2, keyed: true, run: deleteMany },
-  { name: 'compareAndSwap', weight: 16, keyed: true, run: compareAndSwap },
-  { name: 'update', weight: 6, keyed: true, run: update },
-  { name: 'compareAndDelete', weight: 3, keyed: true, run: compareAndDelete },
+  { name: 'put', weight: 18, run: (c, form) => put(c, form), changes: true, plain: (kv, key) => kv.put(key, '1') },
+  { name: 'putMany', weight: 3, run: putMany, changes: true, plain: (kv, key) => kv.putMany([{ key, value: '1' }]) },
+  { name: 'delete', weight: 6, run: remove, changes: true, plain: (kv, key) => kv.delete(key) },
+  { name: 'deleteMany', weight: 2, run: deleteMany, changes: true, plain: (kv, key) => kv.deleteMany([key]) },
+  {
+    name: 'compareAndSwap',
+    weight: 16,
+    run: compareAndSwap,
+    changes: true,
+    plain: (kv, key) => kv.compareAndSwap(key, 0n, '1'),
+  },
+  { name: 'update', weight: 6, run: update, changes: true, plain: (kv, key) => kv.update(key, () => '1') },
+  {
+    name: 'compareAndDelete',
+    weight: 3,
+    run: compareAndDelete,
+    changes: true,
+    plain: (kv, key) => kv.compareAndDelete(key, 1n),
+  },
 ];

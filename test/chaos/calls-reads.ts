@@ -209,13 +209,24 @@ function wrongSpans(spans: Uint32Array, keys: number, used: number, room: number
 }
 
 export const READS: readonly Call[] = [
-  { name: 'get', weight: 14, keyed: true, run: get },
-  { name: 'getSync', weight: 8, keyed: true, synchronous: true, run: getSync },
-  { name: 'getEntry', weight: 16, keyed: true, run: (c, form) => getEntry(c, form) },
-  { name: 'has', weight: 4, keyed: true, run: has },
-  { name: 'ttl', weight: 3, keyed: true, run: ttl },
-  { name: 'getInto', weight: 5, keyed: true, run: into('getInto') },
-  { name: 'getIntoSync', weight: 4, keyed: true, synchronous: true, run: into('getIntoSync') },
-  { name: 'getMany', weight: 6, keyed: true, run: getMany },
-  { name: 'getManyInto', weight: 6, keyed: true, run: getManyInto },
+  { name: 'get', weight: 14, run: get, plain: (kv, key) => kv.get(key) },
+  { name: 'getSync', weight: 8, synchronous: true, run: getSync, plain: (kv, key) => kv.getSync(key) },
+  { name: 'getEntry', weight: 16, run: (c, form) => getEntry(c, form), plain: (kv, key) => kv.getEntry(key) },
+  { name: 'has', weight: 4, run: has, plain: (kv, key) => kv.has(key) },
+  { name: 'ttl', weight: 3, run: ttl, plain: (kv, key) => kv.ttl(key) },
+  { name: 'getInto', weight: 5, run: into('getInto'), plain: (kv, key) => kv.getInto(key, Buffer.alloc(100)) },
+  {
+    name: 'getIntoSync',
+    weight: 4,
+    synchronous: true,
+    run: into('getIntoSync'),
+    plain: (kv, key) => kv.getIntoSync(key, Buffer.alloc(100)),
+  },
+  { name: 'getMany', weight: 6, run: getMany, plain: (kv, key) => kv.getMany(['plain', key]) },
+  {
+    name: 'getManyInto',
+    weight: 6,
+    run: getManyInto,
+    plain: (kv, key) => kv.getManyInto([key, 'plain'], Buffer.alloc(100), new Uint32Array(4)),
+  },
 ];

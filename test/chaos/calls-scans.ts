@@ -171,19 +171,19 @@ function shortLived(via: 'close' | 'asyncDispose') {
 }
 
 export const SCANS: readonly Call[] = [
-  { name: 'scan', weight: 0.5, keyed: false, run: scan },
-  { name: 'count', weight: 0.8, keyed: false, run: count },
-  { name: 'scanPage', weight: 4, keyed: false, run: scanPage },
+  { name: 'scan', weight: 0.5, run: scan },
+  { name: 'count', weight: 0.8, run: count },
+  { name: 'scanPage', weight: 4, run: scanPage },
 ];
 
 export const OTHERS: readonly Call[] = [
-  { name: 'key', weight: 1, keyed: true, run: prepare },
-  { name: 'shardOf', weight: 0.5, keyed: true, run: shardOf },
-  { name: 'namespace', weight: 1, keyed: true, run: views },
-  { name: 'withCodec', weight: 1, keyed: true, run: views },
-  { name: 'transports', weight: 0.2, keyed: false, run: counters },
-  { name: 'stats', weight: 0.2, keyed: false, run: counters },
-  { name: 'metrics', weight: 0.2, keyed: false, run: counters },
-  { name: 'close', weight: 0.02, keyed: false, run: shortLived('close') },
-  { name: 'asyncDispose', weight: 0.02, keyed: false, run: shortLived('asyncDispose') },
+  { name: 'key', weight: 1, run: prepare, plain: (kv, key) => kv.key(key) },
+  { name: 'shardOf', weight: 0.5, run: shardOf, plain: (kv, key) => kv.shardOf(key) },
+  { name: 'namespace', weight: 1, run: views, plain: (kv, key) => kv.namespace(7).get(key) },
+  { name: 'withCodec', weight: 1, run: views, plain: (kv, key) => kv.withCodec('buffer').get(key) },
+  { name: 'transports', weight: 0.2, run: counters },
+  { name: 'stats', weight: 0.2, run: counters },
+  { name: 'metrics', weight: 0.2, run: counters },
+  { name: 'close', weight: 0.02, run: shortLived('close') },
+  { name: 'asyncDispose', weight: 0.02, run: shortLived('asyncDispose') },
 ];

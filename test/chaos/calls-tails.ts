@@ -41,7 +41,7 @@ async function touch(c: Caller, form: Form): Promise<void> {
 }
 
 export const TAILS: readonly Call[] = [
-  { name: 'increment', weight: 6, keyed: true, run: increment },
-  { name: 'append', weight: 6, keyed: true, run: append },
-  { name: 'touch', weight: 3, keyed: true, run: touch },
+  { name: 'increment', weight: 6, run: increment, changes: true, plain: (kv, key) => kv.increment(key) },
+  { name: 'append', weight: 6, run: append, changes: true, plain: (kv, key) => kv.append(key, '0') },
+  { name: 'touch', weight: 3, run: touch, changes: true, plain: (kv, key) => kv.touch(key) },
 ];

@@ -82,7 +82,7 @@ test('the types of client, view and prepared key have no member that the classes
 test('every method whose first argument is a key, or has keys in it, is called with every form of one', (t) => {
   const keyless = ['scan', 'scanPage', 'count', 'transports', 'stats', 'metrics', 'close', 'asyncDispose'];
   t.deepEqual(
-    CALLS.filter(({ keyed }) => !keyed)
+    CALLS.filter(({ plain }) => plain === undefined)
       .map(({ name }) => name)
       .sort(),
     keyless.sort(),

@@ -41,7 +41,7 @@ test.serial(
     t.deepEqual(report.failures, [], faults.join('\n'));
     t.true(report.seededStaleReads > 0);
     const made = Object.keys(report.calls);
-    const forms = CALLS.flatMap(({ name, keyed }) => (keyed ? FORMS : ['']).map((form) => `${name} ${form}`.trim()));
+    const forms = CALLS.flatMap(({ name, plain }) => (plain ? FORMS : ['']).map((form) => `${name} ${form}`.trim()));
     t.deepEqual(
       forms.filter((one) => !made.some((call) => one.split(' ').every((word) => call.split(' ').includes(word)))),
       [],

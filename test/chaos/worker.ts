@@ -89,7 +89,7 @@ class Worker {
   async tour(): Promise<void> {
     const caller = this.#caller(99);
     for (const call of this.#draw.all) {
-      for (const form of call.keyed ? FORMS : FORMS.slice(0, 1)) if (!this.#over()) await call.run(caller, form);
+      for (const form of call.plain ? FORMS : FORMS.slice(0, 1)) if (!this.#over()) await call.run(caller, form);
     }
   }
 

@@ -2,6 +2,7 @@
 import test from 'ava';
 import { connect, type BufferValue, type Client, type ConnectOptions, type FarkvError } from '../../client/index.js';
 import { startServer } from '../../server/index.js';
+import { CALLS } from '../chaos/calls.js';
 
 /** One server that takes so few requests of a client, and a client that counts its broken connections. */
 async function pair(
@@ -32,21 +33,20 @@ for (const transport of ['tcp', 'shm'] as const) {
     const { kv, breaks } = await pair(t, { transport }, 2);
     const all = numbers(2000);
     const large = Buffer.alloc(24 << 20, 'L');
-    const kinds: readonly ((i: number) => Promise<unknown>)[] = [
-      (i) => kv.put('k', String(i)),
-      () => kv.delete('k'),
-      (i) => kv.compareAndSwap('k', 0n, String(i)),
-      () => kv.increment('k'),
-      () => kv.append('k', '0'),
-      () => kv.touch('k', { ttlMs: 600_000 }),
-      (i) => kv.putMany(numbers(20).map(() => ({ key: 'k', value: String(i) }))),
+    // An update of a key that many change at once is done again and again.
+    const changes = CALLS.filter(({ name, changes }) => changes && name !== 'update');
+    const kinds: readonly (() => unknown)[] = [
+      ...changes.map(
+        ({ plain }) =>
+          () =>
+            plain?.(kv, 'k'),
+      ),
+      () => kv.putMany(numbers(20).map((i) => ({ key: 'k', value: String(i) }))),
       () => kv.deleteMany(['k', 'k', 'k']),
     ];
     // While the value comes, all changes of its key wait at the server.
     const first = kv.put('k', large);
-    const ends = await Promise.allSettled(
-      all.map((i) => kinds[i % kinds.length]?.(i) ?? Promise.reject(new Error('of no kind'))),
-    );
+    const ends = await Promise.allSettled(all.map(async (i) => await kinds[i % kinds.length]!()));
     await first;
     // As increments of what is no number do.
     const codes = ends.map((end) => (end.status === 'fulfilled' ? 'ok' : (end.reason as FarkvError).code));

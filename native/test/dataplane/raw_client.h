@@ -2,6 +2,7 @@
  * a real one never would. Waits end as those of dataplane_rig.h do. */
 #ifndef FARKV_TEST_RAW_CLIENT_H
 #define FARKV_TEST_RAW_CLIENT_H
+#include "../../wire/fields.h"
 #include "dataplane_rig.h"
 
 typedef struct raw_message {
@@ -167,6 +168,25 @@ static inline fkv_request raw_request(raw *c, fkv_op op, const char *key) {
     if (fkv_op_is(op, FKV_CHANGES)) q.sequence = ++c->sequence[q.shard];
     return q;
 }
+/* A request of this operation that is well formed, by its traits (ops.h); the key is for those that have one. What it
+ * carries is raw_value: a value of one byte, or one field, whose name is empty. */
+static const uint8_t raw_value[FKV_APPEND_MAX];
+static inline fkv_request raw_well_formed(raw *c, fkv_op op, const char *key) {
+    fkv_request q = raw_request(c, op, fkv_op_is(op, FKV_KEYED) ? key : "");
+    if (fkv_op_is(op, FKV_VALUED)) q.value_bytes = 1;
+    if (fkv_op_is(op, FKV_COUNTED)) q.value_bytes = 10;
+    if (fkv_op_is(op, FKV_FIELDS)) {
+        q.codec = FKV_CODEC_FIELDS;
+        q.value_bytes = FKV_FIELD_HEAD;
+    }
+    return q;
+}
+/* Whether it is well formed like that and answered: not what is about a request or a ticket. */
+static inline bool raw_can_ask(fkv_op op) {
+    return fkv_op_answer(op) != FKV_BODY_NO_REPLY && !fkv_op_is(op, FKV_RENEWS);
+}
+/* Bytes of raw_value behind it. */
+static inline uint32_t raw_carried(const fkv_request *q) { return fkv_op_is(q->op, FKV_VALUED) ? q->value_bytes : 0; }
 static inline int raw_try(raw *c, const fkv_request *q, const char *key, const void *rest, uint32_t rest_bytes) {
     struct iovec v[3] = { { (void *)(uintptr_t)q, sizeof *q },
                           { (void *)(uintptr_t)key, q->key_bytes },

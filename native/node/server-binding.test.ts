@@ -10,6 +10,7 @@ import type { DataPlane, DataPlaneOptions } from '../data-plane.js';
 import type { ShardRoute } from '../native-client.js';
 import { lifeInProcess, testLivesInThreads } from '../../test/support/lives.js';
 import { Driver, Plane, SECRET, SEED, SHARDS } from '../../test/support/native-pair.js';
+import { requestsOf } from '../../test/support/request-counts.js';
 
 const PROGRAM = fileURLToPath(new URL('../../test/support/plane-stages.js', import.meta.url));
 
@@ -210,9 +211,10 @@ test('counters are there for every worker and shard', async (t) => {
   t.is(workers[0]?.clients, 1);
   t.is(workers[0]?.requests.put, 1);
   t.is(workers[0]?.requests.cas, 1);
-  const counts = Object.entries(workers[0]?.latencyNs ?? {}).map(([kind, { count }]) => [kind, count] as const);
-  const expected = { get: 0, put: 1, delete: 0, cas: 1, scan: 0, increment: 1, append: 0, touch: 0, fields: 0 };
-  t.like(Object.fromEntries(counts), expected);
+  const { lease, layout } = workers[0]!.latencyNs;
+  const counts = Object.entries(workers[0]!.latencyNs).map(([kind, { count }]) => [kind, count] as const);
+  const expected = requestsOf({ put: 1, cas: 1, increment: 1, lease: lease.count, layout: layout.count });
+  t.deepEqual(Object.fromEntries(counts), expected);
   const { p50, p99, max } = workers[0]!.latencyNs.put;
   t.true(p50 > 0 && p50 <= p99 && p99 <= max);
   t.true((workers[0]?.threadId ?? 0) > 0);

@@ -1,6 +1,7 @@
 /** What a cluster says of itself after so many PUTs, for tests of rates. */
 import { HISTOGRAM_BOUNDS } from '../../core/exposition.js';
 import type { ClusterStatus } from '../../server/status.js';
+import { requestsOf } from './request-counts.js';
 
 const NONE = { count: 0, p50: 0, p99: 0, max: 0, below: Array<number>(HISTOGRAM_BOUNDS).fill(0) };
 /** One server, after so many PUTs; `shards` of 1 KiB each. */
@@ -23,7 +24,7 @@ export const afterPuts = (put: number, shards = 1): ClusterStatus =>
           dataPlane: {
             workers: [
               {
-                requests: { get: 0, put, delete: 0, cas: 0, scan: 0, increment: 0, append: 0, touch: 0, fields: 0 },
+                requests: requestsOf({ put }),
                 readsServed: 0,
                 reported: { hits: put, misses: 0, reads: 2 * put, readBytes: 0, twoSidedGets: 0 },
                 latencyNs: { get: NONE, put: NONE },

@@ -1,4 +1,4 @@
-/** increment, append and touch of the SDK, against the fake native client. */
+/** Changes of the present entry (derived.ts) of the SDK, against the fake native client. */
 import test from 'ava';
 import { setup, text } from '../test/support/keyspace.js';
 

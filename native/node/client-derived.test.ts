@@ -1,4 +1,4 @@
-/** increment, append and touch through the addon, over shared memory and tcp: arguments in, results out. */
+/** Changes of the present entry through the addon, over shared memory and tcp: arguments in, results out. */
 import test from 'ava';
 import { Driver, Plane } from '../../test/support/native-pair.js';
 

@@ -1,6 +1,6 @@
-/* derive.h: changes that make an entry from the present one: INCREMENT, APPEND, TOUCH, and those of the fields of a hash
- * (derive_fields.c). What is made is computed here;
- * that nothing comes between the look and the change is run.c's to see to. Private to native/serve. */
+/* derive.h: changes that make an entry from the present one: those that DERIVE by ops.h; those of the fields of a hash
+ * are in derive_fields.c. What is made is computed here; that nothing comes between the look and the change is run.c's
+ * to see to. Private to native/serve. */
 #ifndef FARKV_SERVE_DERIVE_H
 #define FARKV_SERVE_DERIVE_H
 #include "stages.h"

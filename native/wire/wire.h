@@ -229,9 +229,8 @@ typedef struct fkv_reply {
     /* changes, GET: the entry's version; VERSION_MISMATCH: the version there is; SCAN, TALLY: next cursor; LEASE: the owner's
      * wall clock in milliseconds */
     uint64_t version;
-    /* GET: wall clock; LEASE: nanoseconds granted, counted from when the request was sent; changes: what they answer
-     * beside the version, which a retry is answered again: INCREMENT and INCREMENT_FIELD the sum, a signed number;
-     * APPEND the length of the value; SET_FIELDS, DELETE_FIELDS how many; TALLY: how many; else 0 */
+    /* GET: wall clock; LEASE: nanoseconds granted, counted from when the request was sent; changes that derive: what
+     * they answer beside the version, which a retry is answered again (ops.h); TALLY: how many; else 0 */
     uint64_t expiry_ms;
     uint32_t value_bytes; /* of the whole value */
     uint32_t offset;      /* of this piece in it */

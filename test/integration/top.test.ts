@@ -34,22 +34,29 @@ test('without a terminal its rates are those of a second', async (t) => {
   t.true(Number(puts.replaceAll(',', '')) > 0, stdout);
 });
 
-/** By use, by pages, and by kind of request, which the row of all rates has. */
-const BY_NAME = /^(memory|pages|servers\[\]\.rates)$/;
+/** By use, by pages, and by kind of request. */
+const BY_NAME = /^(memory|pages|(servers\[\]\.)?rates)$/;
 
 test('farkv top --json prints one object, and docs/monitoring.md names each field of it, at any depth', async (t) => {
   const { addresses } = await Cluster.start(t, { servers: 2, shards: 3, level: 'replicated' });
   await statusWhen(addresses[0] ?? '', copied);
   const { code, stdout } = await farkv(['top', '--json', '--connect', addresses.join(',')]);
   t.is(code, 0);
-  const view = JSON.parse(stdout) as { readonly shards: readonly object[] };
+  const view = JSON.parse(stdout) as { readonly shards: readonly object[]; readonly rates: object };
   t.like(view, { answeredBy: 's1', attention: [], moves: [] });
   t.is(view.shards.length, 3);
   const fields = pathsOf(view, BY_NAME);
-  for (const one of ['shards[].copies[].lacks', 'servers[].zone', 'rates.increment']) t.true(fields.includes(one), one);
-  const known = documented(readFileSync(inRepository('docs/monitoring.md'), 'utf8'));
+  for (const one of ['shards[].copies[].lacks', 'servers[].zone', 'rates']) t.true(fields.includes(one), one);
+  const of = (page: string) => documented(readFileSync(inRepository(`docs/${page}.md`), 'utf8'));
+  const known = of('monitoring');
   t.deepEqual(
     fields.filter((name) => !isDocumented(known, name)),
     [],
+  );
+  // Each kind of request is in the one list of them; `read` is none.
+  const kinds = of('operations');
+  t.deepEqual(
+    Object.keys(view.rates).filter((kind) => !isDocumented(kinds, `latencyNs.${kind}`)),
+    ['read'],
   );
 });

@@ -1,5 +1,5 @@
-/* dataplane_derive_copies_test.c: INCREMENT, APPEND, TOUCH and changes of fields where a shard has copies: the copy has what was made, and as
- * the next owner it answers a retry what the first owner answered, or would have. */
+/* dataplane_derive_copies_test.c: changes that an owner makes from the present entry where a shard has copies: the copy
+ * has what was made, and as the next owner it answers a retry what the first owner answered, or would have. */
 #include "../fields_text.h"
 #include "copies_rig.h"
 #include "large_values.h"

@@ -1,5 +1,5 @@
-/* dataplane_derive_test.c: changes that an owner makes from the present entry, over each provider: INCREMENT, APPEND,
- * TOUCH. What a retry is answered is here; what it is answered by the next owner is in dataplane_derive_copies_test.c. */
+/* dataplane_derive_test.c: changes that an owner makes from the present entry, over each provider. What a retry is
+ * answered is here; what it is answered by the next owner is in dataplane_derive_copies_test.c. */
 #include "../../base/integer.h"
 #include "../../serve/derive.h"
 #include "raw_client.h"

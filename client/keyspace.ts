@@ -201,7 +201,7 @@ export class Keyspace<In, Out = In> {
     }
   }
 
-  /** As get, but spins until the answer is there: shm and verbs only, ERR_UNSUPPORTED over tcp. */
+  /** As get, but spins until the answer is there; ERR_UNSUPPORTED where a thread of the server serves READs (tcp). */
   getSync(key: Key, options?: Omit<ReadOptions, 'signal'>): Out | undefined {
     try {
       const { timeoutMs } = this.#limits(options, SYNC_OPTIONS);
@@ -213,7 +213,7 @@ export class Keyspace<In, Out = In> {
     }
   }
 
-  /** As getInto, but spins until the answer is there: shm and verbs only. */
+  /** As getInto, but spins until the answer is there, where getSync can. */
   getIntoSync(key: Key, target: Uint8Array, offset = 0, options?: Omit<ReadOptions, 'signal'>): number | undefined {
     try {
       checkTarget(target, offset);

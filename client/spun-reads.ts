@@ -1,7 +1,7 @@
 /**
- * GETs that spin until they are answered: over shared memory and verbs, where the thread that asks can see the answer
- * come. They are never outstanding, so neither a signal nor the end of the client reaches them. Not for: GETs that are
- * awaited (operations.ts).
+ * GETs that spin until they are answered: over transports where the thread that asks can see the answer come. They are
+ * never outstanding, so neither a signal nor the end of the client reaches them. Not for: GETs that are awaited
+ * (operations.ts).
  */
 import { CompletionField, type NativeClient } from '../native/native-client.js';
 import { Status, statusError, type FarkvError } from './errors.js';
@@ -48,7 +48,7 @@ export class SpunReads {
 
   #failure(status: number, space: number, key: Key): FarkvError {
     return status === Status.unsupported
-      ? statusError(status, 'a GET can be spun for over shm and verbs; over tcp it is awaited: get, getInto')
+      ? statusError(status, 'a GET cannot be spun for over this transport: await get or getInto')
       : this.#errors.failure(status, space, key);
   }
 }

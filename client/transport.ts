@@ -2,7 +2,7 @@
  * Which transport reaches which server: what is preferred, what is possible from here, what was picked in the end, and
  * why.
  *
- * auto prefers shared memory, then verbs, then tcp. A transport that was asked for by name comes first and the others
+ * auto prefers them in the order of PROVIDERS. A transport that was asked for by name comes first and the others
  * follow in that order; with `strict` nothing follows: what cannot be reached so is not reached. The native side tries
  * a server's addresses in the order given here and tells which one it got.
  */

@@ -1,13 +1,13 @@
 /** NativeClient's getMany, putMany and deleteMany: what is answered at once, what later, and how keys cross. */
 import test from 'ava';
 import { NO_VALUE, PENDING_BASE, PENDING_STATUS, CompletionField } from '../native-client.js';
-import type { Provider } from '../../core/providers.js';
+import { isSameHost } from '../../core/providers.js';
+import { DEVICELESS } from '../../test/support/deviceless.js';
 import { Driver, Plane } from '../../test/support/native-pair.js';
 
 const WORDS: number = CompletionField.Words;
-const providers: readonly Provider[] = ['shm', 'tcp'];
 
-for (const provider of providers) {
+for (const provider of DEVICELESS) {
   test(`${provider}: getMany answers at once what it can and the rest later`, async (t) => {
     // Over shm nothing is answered at once without a lease, which a busy machine may outlast.
     const plane = await Plane.start({ provider, leaseMs: 60_000 });
@@ -33,7 +33,7 @@ for (const provider of providers) {
         if (i > keys.length) t.is(records[at + CompletionField.Status], 3);
       }
       t.is(later.filter((l) => l !== undefined).length, pending);
-      if (provider === 'shm' && round === 1) t.is(pending, 0);
+      if (isSameHost(provider) && round === 1) t.is(pending, 0);
       if (provider === 'tcp') t.is(pending, keys.length + 1);
     }
     client.close();
@@ -204,7 +204,7 @@ for (const provider of providers) {
     for (const key of ['a', 'b', 'c']) await client.get(key);
     const records = new Uint32Array(3 * WORDS);
     const pending = client.native.getMany(0, ['a', 'b', 'c'], Buffer.alloc(250), 0, records, 10_000);
-    if (provider === 'shm') {
+    if (isSameHost(provider)) {
       t.is(pending, 0);
       t.deepEqual(
         [0, 1, 2].map((i) => records[i * WORDS + CompletionField.Status]),

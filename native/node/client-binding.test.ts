@@ -5,11 +5,11 @@
 import test from 'ava';
 import { addon } from '../addon.js';
 import { CompletionField, PENDING_BASE } from '../native-client.js';
-import { PROVIDERS, type Provider } from '../../core/providers.js';
+import { isSameHost, PROVIDERS } from '../../core/providers.js';
+import { DEVICELESS } from '../../test/support/deviceless.js';
 import { Driver, Plane, SHARDS } from '../../test/support/native-pair.js';
 
 const WORDS: number = CompletionField.Words;
-const providers: readonly Provider[] = ['shm', 'tcp'];
 
 test('C and TypeScript have the same list of providers', (t) => {
   t.deepEqual(addon.constants.allProviders, PROVIDERS);
@@ -56,7 +56,7 @@ test('what lies in a prepared key is checked, and hashed anew where it is not of
   await plane.close();
 });
 
-for (const provider of providers) {
+for (const provider of DEVICELESS) {
   test(`${provider}: what was put is got, what was deleted is not`, async (t) => {
     const plane = await Plane.start({ provider });
     const client = Driver.to(plane);
@@ -121,7 +121,7 @@ for (const provider of providers) {
     }
     const small = Buffer.alloc(10);
     const answer = await client.get('size 1000', 10_000, small);
-    if (provider === 'shm') {
+    if (isSameHost(provider)) {
       t.is(answer.status, 'ERR_BUFFER_TOO_SMALL');
       t.is(answer.bytes, 1000);
     } else {

@@ -1,8 +1,9 @@
 /** Changes of the present entry through the addon, over shared memory and tcp: arguments in, results out. */
 import test from 'ava';
+import { DEVICELESS } from '../../test/support/deviceless.js';
 import { Driver, Plane } from '../../test/support/native-pair.js';
 
-for (const provider of ['shm', 'tcp'] as const) {
+for (const provider of DEVICELESS) {
   test(`${provider}: what an owner makes of the present entry is answered`, async (t) => {
     const plane = await Plane.start({ provider });
     const client = Driver.to(plane);

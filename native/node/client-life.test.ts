@@ -3,6 +3,7 @@ import test from 'ava';
 import { fileURLToPath } from 'node:url';
 import { CompletionField, PENDING_BASE } from '../native-client.js';
 import { lifeInProcess, testLivesInThreads } from '../../test/support/lives.js';
+import { DEVICELESS } from '../../test/support/deviceless.js';
 import { Driver, Plane } from '../../test/support/native-pair.js';
 
 /** Room for the records of two keys. */
@@ -131,7 +132,7 @@ test('a getter among the values of putMany may call putMany, and take the length
   await plane.close();
 });
 
-for (const provider of ['shm', 'tcp'] as const)
+for (const provider of DEVICELESS)
   test(`${provider}: time in which the program holds the event loop is none of its operations'`, async (t) => {
     const plane = await Plane.start({ provider });
     const client = Driver.to(plane);

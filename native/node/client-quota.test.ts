@@ -3,14 +3,13 @@ import test from 'ava';
 import { setImmediate as turn } from 'node:timers/promises';
 import { addon } from '../addon.js';
 import type { EndedConnection } from '../data-plane.js';
-import type { Provider } from '../../core/providers.js';
+import { DEVICELESS } from '../../test/support/deviceless.js';
 import { Driver, Plane, SECRET } from '../../test/support/native-pair.js';
 
-const providers: readonly Provider[] = ['shm', 'tcp'];
 /** One more ends the oldest. */
 const CONNECTIONS = 4;
 
-for (const provider of providers) {
+for (const provider of DEVICELESS) {
   test(`${provider}: a client leaves no more requests at an owner than that allows`, async (t) => {
     const plane = await Plane.start({ provider, clientQuota: 2, memoryBytes: 64 << 20 });
     const client = Driver.to(plane, { maxOutstanding: 2000 });

@@ -2,10 +2,9 @@
 import test from 'ava';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { DataPlaneStats } from '../data-plane-stats.js';
-import type { Provider } from '../../core/providers.js';
+import { DEVICELESS } from '../../test/support/deviceless.js';
 import { Driver, Plane } from '../../test/support/native-pair.js';
 
-const providers: readonly Provider[] = ['shm', 'tcp'];
 type Worker = DataPlaneStats['workers'][number];
 
 async function workerOf(plane: Plane): Promise<Worker> {
@@ -14,7 +13,7 @@ async function workerOf(plane: Plane): Promise<Worker> {
   return workers[0];
 }
 
-for (const provider of providers) {
+for (const provider of DEVICELESS) {
   test(`${provider}: clients report their GETs with their leases, each once`, async (t) => {
     const plane = await Plane.start({ provider, leaseMs: 100 });
     const client = Driver.to(plane);

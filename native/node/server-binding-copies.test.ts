@@ -2,6 +2,7 @@
 import test, { type ExecutionContext } from 'ava';
 import type { CopyEvent, CopyStats, ShardLayout } from '../data-plane.js';
 import { addon } from '../addon.js';
+import { DEVICELESS } from '../../test/support/deviceless.js';
 import { Driver, Plane, SHARDS, type PlaneOptions } from '../../test/support/native-pair.js';
 
 const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
@@ -185,7 +186,7 @@ for (const over of [
   });
 }
 
-for (const provider of ['shm', 'tcp'] as const) {
+for (const provider of DEVICELESS) {
   test(`large values from before, during and after a join are at the next owner: ${provider}`, async (t) => {
     const o = { provider, memoryBytes: 128 << 20 };
     const a = await Server.start({ ...o, ...owner });

@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
+import { DEVICELESS } from '../../test/support/deviceless.js';
 import { loadSettings, type GivenOptions } from './load.js';
 import { othersMay } from './secret-file.js';
 import { envName, OPTION_NAMES, SERVER_OPTIONS } from './options.js';
@@ -25,7 +26,7 @@ test('without anything given, one server on loopback with the documented default
     peerListen: [{ host: '127.0.0.1', port: 9400 }],
     fabricListen: [{ host: '127.0.0.1', port: 8400 }],
     peers: [{ id: 's1', addresses: ['127.0.0.1:9400'] }],
-    transports: ['shm', 'tcp'],
+    transports: DEVICELESS,
     memoryBytes: 2 ** 30,
     shards: 4,
     dataDir: undefined,

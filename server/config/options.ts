@@ -3,6 +3,7 @@
  * environment variables, the keys of a configuration file, `--help` and startServer() are all made from this table.
  */
 import { availableParallelism } from 'node:os';
+import { PROVIDERS } from '../../core/providers.js';
 import { formatSize, parseSize } from '../../core/size.js';
 import {
   devices,
@@ -201,7 +202,7 @@ export const SERVER_OPTIONS = {
     kind: 'list',
     default: 'auto',
     parse: transports,
-    describe: 'Transports offered to clients: shm, tcp, verbs, several with commas; auto: all that this machine has',
+    describe: `Transports offered to clients: ${PROVIDERS.join(', ')}, several with commas; auto: all that this machine has`,
   }),
   strict: option({
     group: 'Addresses',

@@ -20,7 +20,7 @@ export interface Call {
   readonly plain?: (kv: Keyspace<BufferValue, Buffer>, key: string) => unknown;
   /** It asks an owner for a change, which a reader may not. */
   readonly changes?: true;
-  /** Over shm and verbs only. */
+  /** Spins for its answer: not over tcp. */
   readonly synchronous?: true;
   readonly run: (caller: Caller, form: Form) => Promise<void>;
 }

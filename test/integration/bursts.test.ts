@@ -3,6 +3,7 @@ import test from 'ava';
 import { connect, type BufferValue, type Client, type ConnectOptions, type FarkvError } from '../../client/index.js';
 import { startServer } from '../../server/index.js';
 import { CALLS } from '../chaos/calls.js';
+import { DEVICELESS } from '../support/deviceless.js';
 
 /** One server that takes so few requests of a client, and a client that counts its broken connections. */
 async function pair(
@@ -28,7 +29,7 @@ async function pair(
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
 
-for (const transport of ['tcp', 'shm'] as const) {
+for (const transport of DEVICELESS) {
   test(`${transport}: a burst of changes breaks no connection, however few a server takes at once`, async (t) => {
     const { kv, breaks } = await pair(t, { transport }, 2);
     const all = numbers(2000);

@@ -5,6 +5,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inRepository } from '../../bench/repository.js';
+import { TRANSPORT_CHOICES } from '../../core/providers.js';
 import { OPTION_NAMES } from '../../server/config/options.js';
 import { farkv } from '../support/cluster.js';
 
@@ -86,7 +87,7 @@ test.serial('wrong usage ends with 2, one line that helps, and nothing on standa
     [['get', 'a', '--timeout', '0'], /--timeout: must be from 1ms to 1h/],
     [['get', 'a', '--tls-ca', '/nonexistent'], /--tls-ca: \/nonexistent cannot be read: ENOENT/],
     [['get', 'a', '--token-file', '/nonexistent'], /--token-file: \/nonexistent cannot be read: ENOENT/],
-    [['get', 'a', '--transport', 'smh'], /--transport: "smh" is none of auto, shm, verbs, tcp/],
+    [['get', 'a', '--transport', 'smh'], new RegExp(`--transport: "smh" is none of ${TRANSPORT_CHOICES.join(', ')}`)],
     [['scan', '--limit', 'x'], /--limit: must be from 0 to 9007199254740991, not x/],
     [['--versoin'], /unknown option --versoin; did you mean --version\?/],
     [['status', '--conect', 'x'], /unknown option --conect; did you mean --connect\?/],

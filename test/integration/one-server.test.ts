@@ -7,6 +7,7 @@ import { connect } from '../../client/index.js';
 import { ControlClient } from '../../net/control-client.js';
 import type { ClientMap } from '../../core/protocol/index.js';
 import { Cluster, CLI, farkv, freePorts, type ReadyLine } from '../support/cluster.js';
+import { DEVICELESS } from '../support/deviceless.js';
 import { patient } from '../support/sdk-clients.js';
 import { statusOf } from '../support/status.js';
 import { spawn } from 'node:child_process';
@@ -17,7 +18,7 @@ test.serial('a server says when it is ready, shows its state, and ends in order'
   const ready = server.readyLine!;
   t.like(ready, { id: 's1', control: [server.address], shards: [0, 1, 2], dataDir: server.dataDir, pid: server.pid });
   t.regex(ready.clusterId, /^[0-9a-f]{32}$/);
-  t.deepEqual(new Set(ready.fabric.map((a) => a.provider)), new Set(['shm', 'tcp']));
+  t.deepEqual(new Set(ready.fabric.map((a) => a.provider)), new Set(DEVICELESS));
 
   const status = await statusOf(server.address);
   t.like(status, { clusterId: ready.clusterId, leader: 's1', answeredBy: 's1' });

@@ -1,12 +1,13 @@
 /** How operations end that cannot go on: a closed client, a signal, a killed server. sdk-ends.long.test.ts has more. */
 import test from 'ava';
+import { DEVICELESS } from '../support/deviceless.js';
 import { Cluster } from '../support/cluster.js';
 import { clientOf, settled, sharedCluster } from '../support/sdk-clients.js';
 
 const MIB = 1 << 20;
 const shared = sharedCluster(test);
 
-for (const transport of ['shm', 'tcp'] as const) {
+for (const transport of DEVICELESS) {
   test(`${transport}: close ends what is under way; nothing hangs`, async (t) => {
     const kv = await clientOf(t, shared(), { transport });
     const work = [

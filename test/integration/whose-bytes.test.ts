@@ -5,6 +5,8 @@
 import test, { type ExecutionContext } from 'ava';
 import { MessageChannel } from 'node:worker_threads';
 import { ABSENT, connect, type BufferValue, type Client } from '../../client/index.js';
+import type { Provider } from '../../core/providers.js';
+import { DEVICELESS } from '../support/deviceless.js';
 import { Cluster } from '../support/cluster.js';
 import { seeded } from '../support/random.js';
 
@@ -18,7 +20,7 @@ test.after.always(async () => {
 });
 
 let namespaces = 0;
-async function client(t: ExecutionContext, transport: 'shm' | 'tcp'): Promise<Client<BufferValue, Buffer>> {
+async function client(t: ExecutionContext, transport: Provider): Promise<Client<BufferValue, Buffer>> {
   const made = await connect({
     servers: shared.addresses,
     namespace: ++namespaces,
@@ -77,7 +79,7 @@ test('tcp: values that were handed out stay as they are beside a step of a scan 
   t.pass();
 });
 
-for (const transport of ['shm', 'tcp'] as const) {
+for (const transport of DEVICELESS) {
   test(`${transport}: thousands of keys, some expired, absent, empty or doubled, each have their own bytes, then and later`, async (t) => {
     const random = seeded(t, import.meta.filename);
     const kv = await client(t, transport);
@@ -138,7 +140,7 @@ function transfer(value: Buffer): void {
   port2.close();
 }
 
-for (const transport of ['shm', 'tcp'] as const) {
+for (const transport of DEVICELESS) {
   test(`${transport}: a value that a program transfers takes no other value with it, and the client goes on`, async (t) => {
     const kv = await client(t, transport);
     const keys = Array.from({ length: 20 }, (_, i) => `k${i}`);

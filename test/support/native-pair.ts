@@ -16,7 +16,7 @@ import {
   type NativeClientOptions,
   type ShardRoute,
 } from '../../native/native-client.js';
-import type { Provider } from '../../core/metadata/state.js';
+import { isSameHost, type Provider } from '../../core/providers.js';
 import type { Polling } from '../../core/polling.js';
 
 export const SHARDS = 4;
@@ -58,7 +58,7 @@ export class Plane {
     const provider = o.provider ?? 'shm';
     const incarnation = o.incarnation ?? 1n;
     const socket = join(tmpdir(), `farkv-pair-${process.pid}-${threadId}-${sockets++}.sock`);
-    const wanted = o.address ?? (provider === 'shm' ? `unix:${socket}` : '127.0.0.1:0');
+    const wanted = o.address ?? (isSameHost(provider) ? `unix:${socket}` : '127.0.0.1:0');
     const native = new addon.DataPlane({
       serverIncarnation: incarnation,
       hashSeed: SEED,

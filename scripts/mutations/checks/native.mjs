@@ -14,7 +14,10 @@ import { mutate } from './markers.mjs';
 const PATIENCE_MS = 3_000;
 const SEED = 20240229;
 
-const FABRIC = 'fabric fabric/shm fabric/tcp fabric/verbs';
+const providers = readdirSync(join(import.meta.dirname, '../../../native/fabric'), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => `fabric/${name}`);
+const FABRIC = ['fabric', ...providers.sort()].join(' ');
 const DATA_PLANE = 'bulk replication/rules dataplane storage replication serve';
 
 /** What a test program needs, so that nothing else is compiled. */

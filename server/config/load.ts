@@ -7,7 +7,15 @@ import { FarkvError } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
 import { isSameHost, needsDevice, PROVIDERS, type Provider, type TransportChoice } from '../../core/providers.js';
 import { unknownName } from '../../core/nearest.js';
-import { camelName, envName, OPTION_NAMES, SERVER_OPTIONS, type OptionName, type OptionValue } from './options.js';
+import {
+  camelName,
+  envName,
+  OPTION_NAMES,
+  SERVER_OPTIONS,
+  type FieldSettings,
+  type OptionName,
+  type OptionValue,
+} from './options.js';
 import type { PeerAddress } from './option-values.js';
 import { checkEnvironment } from './environment.js';
 import { checkPrivate, secretsOf, type SecretSource } from './secret-file.js';
@@ -260,57 +268,42 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     throw configError(`${where('sync')}: a witness keeps no values, so it answers no changes: leave it out`);
   const joinToken = read('join-token-file');
   const rdmaDevices = read('rdma-device');
-  const rdmaTrafficClass = read('rdma-traffic-class');
   if (rdmaDevices !== undefined && auto && !isWitness && !transports.some(needsDevice))
     throw configError(
       `${where('rdma-device')}: this machine has no RDMA device that this build can use, and ${rdmaDevices.join()} cannot be used; farkv doctor says why`,
     );
-  const zone = read('zone');
   return {
+    ...fieldsOf(read),
     id,
-    listen,
     peerListen,
     fabricListen,
     httpListen,
     peers,
     join,
-    ...(zone === undefined ? {} : { zone }),
     ...(joinToken === undefined ? {} : { joinToken: { file: joinToken } }),
     transports,
-    insecure,
-    insecureData: need('insecure-data'),
     advertise: read('advertise') ?? [],
     transportAuto: auto,
-    strict: need('strict'),
     memoryBytes: isWitness ? 0 : need('memory'),
     shards,
     tenants,
-    ...(dataDir === undefined ? {} : { dataDir }),
     ...(rdmaDevices === undefined ? {} : { rdmaDevices }),
-    ...(rdmaTrafficClass === undefined ? {} : { rdmaTrafficClass }),
     access,
     ...(tls === undefined ? {} : { tls }),
     ...FIXED,
-    leaseMs: need('lease-ms'),
     drainMs: read('drain-ms') ?? 2 * need('lease-ms') + 1000,
-    dataPlaneThreads: need('data-plane-threads'),
-    maxClients: need('max-clients'),
-    clientQuota: need('client-quota'),
-    polling: need('polling'),
-    hugePages: need('huge-pages'),
-    maxConnections: need('max-connections'),
     tickMs: Math.max(10, Math.floor(need('election-ms') / 10)),
-    electionMs: need('election-ms'),
-    ownerLeaseMs: need('owner-lease-ms'),
     level,
     ...(levelAsked === undefined ? {} : { levelAsked }),
     syncMs,
     voters: Math.max(read('voters') ?? 3, peers.length),
     replaceVoterMs: need('replace-voter-after'),
-    slowMs: need('slow-ms'),
-    logLevel: need('log-level'),
-    logFormat: need('log-format'),
   };
+}
+
+function fieldsOf(read: (name: OptionName) => unknown): FieldSettings {
+  const names = OPTION_NAMES.filter((name) => 'isField' in SERVER_OPTIONS[name]);
+  return defined(Object.fromEntries(names.map((name) => [camelName(name), read(name)]))) as unknown as FieldSettings;
 }
 
 function defined<T extends object>(values: T): { [K in keyof T]?: NonNullable<T[K]> } {

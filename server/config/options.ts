@@ -51,6 +51,23 @@ function option<T, K extends OptionKind>(spec: OptionSpec<T, K>): OptionSpec<T, 
   return spec;
 }
 
+interface Field {
+  readonly isField: true;
+}
+interface Defaulted {
+  readonly default: string;
+}
+
+/**
+ * An option whose value, as it is read, is the field of ServerSettings of its name in camelCase. Without a default the
+ * field may be absent.
+ */
+function field<T, K extends OptionKind>(spec: OptionSpec<T, K> & Defaulted): OptionSpec<T, K> & Defaulted & Field;
+function field<T, K extends OptionKind>(spec: OptionSpec<T, K>): OptionSpec<T, K> & Field;
+function field<T, K extends OptionKind>(spec: OptionSpec<T, K>): OptionSpec<T, K> & Field {
+  return { ...spec, isField: true };
+}
+
 /** A token as a text, and as a file that has it. */
 function tokenOptions<N extends string>(
   name: N,
@@ -125,7 +142,7 @@ export const SERVER_OPTIONS = {
     describe:
       "Most voting servers of the metadata group, 1 to 9, and never fewer than --peers names; further servers follow without a vote. The first leader's setting counts. Default: 3",
   }),
-  zone: option({
+  zone: field({
     group: 'Cluster',
     kind: 'text',
     parse: zoneLabel,
@@ -140,14 +157,14 @@ export const SERVER_OPTIONS = {
     describe:
       'Makes this server a witness, which votes and keeps no values: with two servers that keep values, a cluster goes on without any one of the three. A witness opens no port for data',
   }),
-  'data-dir': option({
+  'data-dir': field({
     group: 'Cluster',
     kind: 'text',
     parse: text,
     describe:
       'Directory of the metadata log and of durable values, made when missing (0700). Without it a temporary one is used and removed at the end: such a server cannot rejoin a cluster of several',
   }),
-  listen: option({
+  listen: field({
     group: 'Addresses',
     kind: 'list',
     default: '127.0.0.1:7400',
@@ -183,7 +200,7 @@ export const SERVER_OPTIONS = {
     describe:
       'RDMA devices of the verbs transport, as farkv doctor lists them (mlx5_0, rxe0), at most two with a comma, the preferred one first: each is listened on, and clients take the first that they reach. Default: those that --fabric-listen addresses lead to, else the first',
   }),
-  'rdma-traffic-class': option({
+  'rdma-traffic-class': field({
     group: 'Addresses',
     kind: 'text',
     parse: within(0, 255, integer),
@@ -204,7 +221,7 @@ export const SERVER_OPTIONS = {
     parse: transports,
     describe: `Transports offered to clients: ${PROVIDERS.join(', ')}, several with commas; auto: all that this machine has`,
   }),
-  strict: option({
+  strict: field({
     group: 'Addresses',
     kind: 'flag',
     default: 'false',
@@ -219,7 +236,7 @@ export const SERVER_OPTIONS = {
     describe:
       'Memory for tables, 4mb to 64tb, at least 4mb per shard of this server. Allocated as tables grow. Units b, k, kb, mb, gb, tb are powers of 1024',
   }),
-  'huge-pages': option({
+  'huge-pages': field({
     group: 'Memory',
     kind: 'text',
     default: 'auto',
@@ -274,7 +291,7 @@ export const SERVER_OPTIONS = {
     describe:
       "PEM certificates of the authorities that signed the other servers' certificates, and those of clients and operators. Default: those of the system",
   }),
-  'insecure-data': option({
+  'insecure-data': field({
     group: 'Security',
     kind: 'flag',
     default: 'false',
@@ -282,14 +299,14 @@ export const SERVER_OPTIONS = {
     describe:
       'Leave data over tcp in the clear although the control port has TLS. Without it, --tls-cert encrypts both; data over RDMA is never encrypted',
   }),
-  insecure: option({
+  insecure: field({
     group: 'Security',
     kind: 'flag',
     default: 'false',
     parse: flag,
     describe: 'Allow listening beyond loopback without a token',
   }),
-  'data-plane-threads': option({
+  'data-plane-threads': field({
     group: 'Limits',
     kind: 'text',
     default: String(threads),
@@ -297,21 +314,21 @@ export const SERVER_OPTIONS = {
     parse: within(1, DATA_PLANE_THREADS_MAX, integer),
     describe: 'Workers: threads that answer PUTs, 1 to 64; each has its own shards',
   }),
-  'max-clients': option({
+  'max-clients': field({
     group: 'Limits',
     kind: 'text',
     default: '1024',
     parse: within(1, 65_536, integer),
     describe: 'Data connections to this server, 1 to 65536; more are refused. A client has one per worker',
   }),
-  'client-quota': option({
+  'client-quota': field({
     group: 'Limits',
     kind: 'text',
     default: '256',
     parse: within(1, 4096, integer),
     describe: 'Requests of one client under way at a worker, 1 to 4096; more wait at the client',
   }),
-  'max-connections': option({
+  'max-connections': field({
     group: 'Limits',
     kind: 'text',
     default: '4096',
@@ -319,7 +336,7 @@ export const SERVER_OPTIONS = {
     describe:
       'Control connections of clients, 1 to 65536; more are refused. Beyond these 16 are for operators, and 2,048 for those that have not shown who they are: the slowest gives way. See "Bounds" below',
   }),
-  'lease-ms': option({
+  'lease-ms': field({
     group: 'Timing',
     kind: 'text',
     default: '2000',
@@ -334,7 +351,7 @@ export const SERVER_OPTIONS = {
     describe:
       'How long a server that is told to stop waits until others have its shards, 0 to 3600000 ms, before their leases run out. Default: two of --lease-ms and a second',
   }),
-  'owner-lease-ms': option({
+  'owner-lease-ms': field({
     group: 'Timing',
     kind: 'text',
     default: '800',
@@ -342,7 +359,7 @@ export const SERVER_OPTIONS = {
     describe:
       "A server silent for this long loses its shards to the others, 100 to 600000 ms. The first leader's setting counts for the whole cluster",
   }),
-  polling: option({
+  polling: field({
     group: 'Timing',
     kind: 'text',
     default: 'auto',
@@ -350,7 +367,7 @@ export const SERVER_OPTIONS = {
     describe:
       'Whether data-plane threads poll before they sleep: auto, as long as work comes within 50 to 100 us and nobody else needs the processor; always, for 100 ms after the last work; never',
   }),
-  'election-ms': option({
+  'election-ms': field({
     group: 'Timing',
     kind: 'text',
     default: '400',
@@ -365,7 +382,7 @@ export const SERVER_OPTIONS = {
     describe:
       "A voter silent for this long loses its vote to a learner, if there is one; 1 s to 7 days, or never. The leader's setting counts: give all servers the same",
   }),
-  'log-level': option({
+  'log-level': field({
     group: 'Other',
     kind: 'text',
     default: 'info',
@@ -373,7 +390,7 @@ export const SERVER_OPTIONS = {
     describe:
       'Least severity of lines on standard error: debug, info, warn, error. Lines that say who did what (audit) are written with any',
   }),
-  'slow-ms': option({
+  'slow-ms': field({
     group: 'Other',
     kind: 'text',
     default: '100',
@@ -381,7 +398,7 @@ export const SERVER_OPTIONS = {
     describe:
       'Requests that waited at a worker for so long, for memory, copies or a disk, are in the log, with the hash of the key, 0 to 3600000 ms; 0: none is. At most 20 in 10 s are written',
   }),
-  'log-format': option({
+  'log-format': field({
     group: 'Other',
     kind: 'text',
     default: 'text',
@@ -394,6 +411,15 @@ export const SERVER_OPTIONS = {
 export type OptionName = keyof typeof SERVER_OPTIONS;
 export const OPTION_NAMES = Object.keys(SERVER_OPTIONS) as OptionName[];
 export type OptionValue<N extends OptionName> = (typeof SERVER_OPTIONS)[N] extends OptionSpec<infer T> ? T : never;
+
+export type CamelCase<S extends string> = S extends `${infer Head}-${infer Tail}`
+  ? `${Head}${Capitalize<CamelCase<Tail>>}`
+  : S;
+type NamesOf<Trait> = { [N in OptionName]: (typeof SERVER_OPTIONS)[N] extends Field & Trait ? N : never }[OptionName];
+/** The fields of ServerSettings that are options as they are read. */
+export type FieldSettings = { readonly [N in NamesOf<Defaulted> as CamelCase<N>]: OptionValue<N> } & {
+  readonly [N in NamesOf<unknown> as CamelCase<N>]?: OptionValue<N>;
+};
 
 export const envName = (name: string): string => `FARKV_${name.toUpperCase().replaceAll('-', '_')}`;
 export const camelName = (name: string): string =>

@@ -2,11 +2,7 @@
  * ServerOptions: what a program may give startServer(), derived from the table of options (options.ts). So each option
  * of `farkv server` is one of startServer(), under its name in camelCase. Not for: how values are read (option-values.ts).
  */
-import type { OptionName, OptionSpec, SERVER_OPTIONS } from './options.js';
-
-type CamelCase<S extends string> = S extends `${infer Head}-${infer Tail}`
-  ? `${Head}${Capitalize<CamelCase<Tail>>}`
-  : S;
+import type { CamelCase, OptionName, OptionSpec, SERVER_OPTIONS } from './options.js';
 
 /** What a program may give instead of text, where that is more than the kind of the option says. */
 interface Maps {

@@ -1,8 +1,7 @@
 /** What a server is told, complete and checked: the result of load.ts, and what the node's thread is started with. */
 import type { LogLevel } from '../../core/log-level.js';
 import type { Policy, Provider } from '../../core/metadata/state.js';
-import type { Polling } from '../../core/polling.js';
-import type { HugePages } from '../../native/data-plane.js';
+import type { FieldSettings } from './options.js';
 import type { SecretSource } from './secret-file.js';
 import type { HostPort } from './units.js';
 
@@ -73,9 +72,9 @@ export const DATA_PLANE_THREADS_MAX = 64;
 /** Ports from the first one on that a data plane may use. */
 export const DATA_PORTS = VERBS_PORT_OFFSET + DATA_PLANE_THREADS_MAX;
 
-export interface ServerSettings extends FixedSettings {
+/** FieldSettings are the options that are taken as they are read (options.ts); here are those that others decide too. */
+export interface ServerSettings extends FixedSettings, FieldSettings {
   readonly id: string;
-  readonly listen: readonly HostPort[];
   /** Where other servers reach this one. */
   readonly peerListen: readonly HostPort[];
   /** Hosts that others should use instead of those listened on; empty: the same. */
@@ -85,44 +84,26 @@ export interface ServerSettings extends FixedSettings {
   readonly httpListen: readonly HostPort[];
   /** The devices of verbs, the preferred one first; undefined: by address. */
   readonly rdmaDevices?: readonly string[];
-  /** Of connections that verbs makes to other servers; undefined: the system's. */
-  readonly rdmaTrafficClass?: number;
   /** All voters of the metadata group, this one among them, sorted by id. */
   readonly peers: readonly Peer[];
   /** Servers of the cluster that this one is to come to; empty: it is one of the first. */
   readonly join: readonly string[];
-  /** Its failure domain; undefined: its host. */
-  readonly zone?: string;
   /** Read when it asks for its place, and not again. */
   readonly joinToken?: SecretSource;
   readonly transports: readonly Provider[];
   /** True when --transport was `auto`: what this machine has not is left out without an error. */
   readonly transportAuto: boolean;
-  readonly strict: boolean;
   /** For values; 0: it is a witness. */
   readonly memoryBytes: number;
   /** Of the default tenant. */
   readonly shards: number;
   /** Sorted by name. */
   readonly tenants: readonly TenantSettings[];
-  /** Undefined: a directory of its own that is removed at the end. */
-  readonly dataDir?: string;
   readonly access: AccessSettings;
   readonly tls?: TlsFiles;
-  readonly insecure: boolean;
-  readonly insecureData: boolean;
-  readonly leaseMs: number;
   /** So long a server that ends waits until others have its shards. */
   readonly drainMs: number;
-  readonly dataPlaneThreads: number;
-  readonly maxClients: number;
-  readonly clientQuota: number;
-  readonly polling: Polling;
-  readonly hugePages: HugePages;
-  readonly maxConnections: number;
   readonly tickMs: number;
-  readonly electionMs: number;
-  readonly ownerLeaseMs: number;
   /** Of a cluster that this server makes. */
   readonly level: Policy['level'];
   /** What was given, not a default. */
@@ -133,8 +114,4 @@ export interface ServerSettings extends FixedSettings {
   readonly voters: number;
   /** While this server leads, a voter that is dead for so long loses its vote to a learner; Infinity: never. */
   readonly replaceVoterMs: number;
-  /** Requests that were in a worker's hands for so long are in the log; 0: none. */
-  readonly slowMs: number;
-  readonly logLevel: LogLevel;
-  readonly logFormat: LogFormat;
 }

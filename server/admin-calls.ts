@@ -5,19 +5,16 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { FarkvError } from '../core/errors.js';
-import { checkAddresses, memberId, policyShape, SHARDS_MAX, shardNumber } from '../core/metadata/check-state.js';
-import { isKnown, JOIN_TOKEN_TTL_MAX_MS } from '../core/metadata/join-tokens.js';
+import { memberId, SHARDS_MAX, shardNumber } from '../core/metadata/check-state.js';
+import { isKnown } from '../core/metadata/join-tokens.js';
 import type { Command } from '../core/metadata/commands.js';
 import { usable } from '../core/metadata/leader-policy.js';
-import type { Policy } from '../core/metadata/state.js';
 import { raftIdOf } from '../core/metadata/placement.js';
 import { planCopiesIn } from '../core/metadata/plan-copies.js';
 import { planRebalance, type PlannedMove } from '../core/metadata/plan.js';
 import { tenantNumber } from '../core/metadata/tenants.js';
 import { KEPT_MS, REVOKED_AHEAD_MS, ticketRules } from '../core/metadata/tickets.js';
-import { boolean, hex256, hex64, list, maybe, record, text, uint, type Check } from '../core/protocol/check.js';
-import type { Access, Caller } from './control/auth.js';
-import { checkClientQuery } from './control/client-list.js';
+import { list, maybe, record } from '../core/protocol/check.js';
 import { TICKET_MS } from './control/tickets.js';
 import type { MetadataDriver } from './metadata/driver.js';
 import { noLeader } from './metadata/no-leader.js';
@@ -25,8 +22,7 @@ import { checkJoinRequest, type JoinAnswer } from './metadata/join.js';
 import type { LeaseGrantor } from './metadata/lease-grantor.js';
 import type { Peers } from './metadata/peers.js';
 import type { Outcome } from './metadata/proposer.js';
-import { checkResetCall } from './shard-reset.js';
-import { checkStatusCall } from './status-call.js';
+import { argumentsOf, type MoveAsked, type PolicyAsked, type Revoked } from './operator-calls.js';
 
 export interface AdminContext {
   readonly id: string;
@@ -47,33 +43,6 @@ export interface AdminContext {
 const PROPOSE_MS = 4000;
 const CALL_MS = 4000;
 
-const checkId = record<{ readonly id: string }>({ id: memberId });
-const checkAdd = record<{ readonly id: string; readonly control: readonly string[] }>({
-  id: memberId,
-  control: checkAddresses,
-});
-const checkDrain = record<{ readonly id: string; readonly draining: boolean }>({ id: memberId, draining: boolean });
-interface Revoked {
-  readonly client?: string;
-  readonly tenant?: string;
-}
-const checkRevoked = record<Revoked>({ client: maybe(hex64), tenant: maybe(text(200)) });
-/** Whoever makes the token sends its hash alone. */
-const checkJoinToken = record<{ readonly hash: string; readonly ttlMs: number }>({
-  hash: hex256,
-  ttlMs: uint(JOIN_TOKEN_TTL_MAX_MS),
-});
-export interface MoveAsked {
-  readonly shard: number;
-  readonly to: string;
-  /** Of the shard as it was seen: it is not moved if it has had another owner since. */
-  readonly epoch?: number;
-}
-const checkMove = record<MoveAsked>({ shard: shardNumber, to: memberId, epoch: maybe(uint()) });
-interface PolicyAsked extends Policy {
-  readonly tenant?: string;
-}
-const checkPolicy = record<PolicyAsked>({ ...policyShape, tenant: maybe(text(200)) });
 export const checkPlan = list(
   record<PlannedMove>({ shard: shardNumber, from: memberId, to: memberId, gives: maybe(memberId) }),
   SHARDS_MAX,
@@ -157,38 +126,6 @@ async function plan(context: AdminContext): Promise<readonly PlannedMove[]> {
   return checkPlan(await peers.call(leader, 'shard-plan', {}, CALL_MS), 'plan');
 }
 
-const checks: Readonly<Record<string, Check<unknown>>> = {
-  'member-add': checkAdd,
-  'member-remove': checkId,
-  drain: checkDrain,
-  'shard-move': checkMove,
-  'shard-plan': () => ({}),
-  'tickets-rotate': () => ({}),
-  'tickets-revoke': checkRevoked,
-  'join-token-add': checkJoinToken,
-  clients: checkClientQuery,
-  'replication-set': checkPolicy,
-  'shard-reset': checkResetCall,
-};
-
-/**
- * The arguments of a call as they may go to the thread that answers it. Throws as noSuchCall says, and ERR_PROTOCOL for
- * arguments that are none.
- */
-export function checkOperatorCall(access: Caller, method: string, args: unknown): unknown {
-  if (method === 'status') return checkStatusCall(args, method);
-  const check = access === 'operator' && Object.hasOwn(checks, method) ? checks[method] : undefined;
-  if (check === undefined) throw noSuchCall(access, method);
-  return check(args, method);
-}
-
-/** Of a call that is not known, or not for this role. */
-export function noSuchCall(access: Access, method: string): FarkvError {
-  return access === 'monitor' && Object.hasOwn(checks, method)
-    ? new FarkvError('ERR_UNAUTHORIZED', `${method} is for operators, and this token is one of a monitor`)
-    : new FarkvError('ERR_UNSUPPORTED', `there is no call ${method.slice(0, 40)} for a ${access}`);
-}
-
 async function rotate(context: AdminContext): Promise<void> {
   const number = ticketRules(context.driver.state).number + 1;
   await done(context, { t: 'tickets-rotate', number, secret: randomBytes(16).toString('hex'), atMs: Date.now() });
@@ -234,7 +171,7 @@ async function revoke(context: AdminContext, { client, tenant }: Revoked): Promi
 export async function answerAdminCall(context: AdminContext, method: string, args: unknown): Promise<unknown> {
   switch (method) {
     case 'member-add': {
-      const { id, control } = checkAdd(args, 'member-add');
+      const { id, control } = argumentsOf('member-add', args);
       await done(context, { t: 'server-add', id, raftId: 0, control });
       return {};
     }
@@ -242,26 +179,25 @@ export async function answerAdminCall(context: AdminContext, method: string, arg
       await rotate(context);
       return {};
     case 'tickets-revoke':
-      await revoke(context, checkRevoked(args, 'tickets-revoke'));
+      await revoke(context, argumentsOf('tickets-revoke', args));
       return {};
     case 'join-token-add': {
-      const { hash, ttlMs } = checkJoinToken(args, 'join-token-add');
+      const { hash, ttlMs } = argumentsOf('join-token-add', args);
       const atMs = Date.now();
       await done(context, { t: 'join-token-add', hash, expiresMs: atMs + ttlMs, atMs });
       return {};
     }
     case 'member-remove':
-      await remove(context, checkId(args, 'member-remove').id);
+      await remove(context, argumentsOf('member-remove', args).id);
       return {};
     case 'drain':
-      await done(context, { t: 'server-drain', ...checkDrain(args, 'drain') });
+      await done(context, { t: 'server-drain', ...argumentsOf('drain', args) });
       return {};
-    case 'shard-move': {
-      await move(context, checkMove(args, 'shard-move'));
+    case 'shard-move':
+      await move(context, argumentsOf('shard-move', args));
       return {};
-    }
     case 'replication-set':
-      await setPolicy(context, checkPolicy(args, 'replication-set'));
+      await setPolicy(context, argumentsOf('replication-set', args));
       return {};
     case 'shard-plan':
       return await plan(context);

@@ -3,8 +3,8 @@
  * the token's file, and the address. What: calls that change the cluster, joins, failed logins, connections that ended
  * with their credential.
  *
- * No secret gets into a line: of a call's arguments those that are named here, of a token and of a directory's number the
- * first digits of the hash.
+ * No secret gets into a line: of a call's arguments those that operator-calls.ts names, of a token and of a directory's
+ * number the first digits of the hash.
  * Bounded: failures that strangers and joiners can cause are written 20 times in 10 s of each kind, then counted. What
  * succeeded is always written: calls of operators, which are slowed down for that (AUDITED_CALLS), and joins. A join takes
  * a server in, or comes from a server that is in already: with the number of its directory it gets `ok` without a join
@@ -15,8 +15,8 @@ import type { ErrorCode } from '../core/errors.js';
 import { printable, type Role } from '../core/protocol/index.js';
 import type { Access } from './control/auth.js';
 import type { WatchOptions } from '../net/watched-files.js';
-import type { LogEvent } from './log-events.js';
 import { codeOf, describeError, RateLimitedLog, type Log, type LogFields } from './log.js';
+import { CHANGING_CALLS, OPERATOR_CALLS, type ChangingCall } from './operator-calls.js';
 
 export interface Who {
   readonly role: Access;
@@ -29,19 +29,11 @@ const HASH_DIGITS = 8;
 const TEXT_MAX = 300;
 const REFUSED = 'connection-refused';
 
-/** The arguments of each audited call that are written. */
-const CALLS = {
-  'member-add': ['id'],
-  'member-remove': ['id'],
-  drain: ['id', 'draining'],
-  'shard-move': ['shard', 'to'],
-  'shard-reset': ['shard', 'from', 'acceptLoss'],
-  'tickets-rotate': [],
-  'tickets-revoke': ['client', 'tenant'],
-  'join-token-add': ['ttlMs'],
-  'replication-set': ['tenant', 'level', 'replicas', 'minInSync', 'onLoss'],
-  join: [],
-} as const satisfies Partial<Record<LogEvent, readonly string[]>>;
+/** Of operators those that change something, and a server that joins. */
+type AuditedCall = ChangingCall | 'join';
+
+/** The arguments that are written. */
+const loggedOf = (method: AuditedCall): readonly string[] => (method === 'join' ? [] : OPERATOR_CALLS[method].logged);
 
 /** Arguments that have another name in a line, where a field of every line has theirs. */
 const FIELDS: Readonly<Record<string, string>> = { level: 'replicationLevel' };
@@ -50,8 +42,8 @@ const digitsOf = (secret: string): string =>
   createHash('sha256').update(secret, 'utf8').digest('hex').slice(0, HASH_DIGITS);
 
 /** Whether a call changes something, so that the audit has a line of it. */
-export function isAudited(method: string): method is keyof typeof CALLS {
-  return Object.hasOwn(CALLS, method);
+export function isAudited(method: string): method is AuditedCall {
+  return method === 'join' || CHANGING_CALLS.some((name) => name === method);
 }
 
 /** Of a call that has ended; undefined when it changes nothing, whoever makes it. Arguments may be anything. */
@@ -65,7 +57,7 @@ export function auditCall(
   if (who === undefined || !isAudited(method)) return undefined;
   const given = typeof args === 'object' && args !== null ? (args as Readonly<Record<string, unknown>>) : {};
   const named: [string, string | number | boolean][] = [];
-  for (const name of CALLS[method]) {
+  for (const name of loggedOf(method)) {
     const value = given[name];
     const field = FIELDS[name] ?? name;
     if (typeof value === 'number' || typeof value === 'boolean') named.push([field, value]);

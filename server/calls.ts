@@ -1,7 +1,7 @@
 /** Calls of the control plane: their names, who may make them, and what they answer. */
 import { FarkvError } from '../core/errors.js';
 import { decodeProposal } from '../core/metadata/commands.js';
-import { answerAdminCall, answerJoin, noSuchCall, type AdminContext } from './admin-calls.js';
+import { answerAdminCall, answerJoin, type AdminContext } from './admin-calls.js';
 import type { Access } from './control/auth.js';
 import { checkAddresses } from '../core/metadata/check-state.js';
 import { tooEarly } from '../core/metadata/format.js';
@@ -11,6 +11,7 @@ import type { MetadataDriver } from './metadata/driver.js';
 import type { Followed, Peers } from './metadata/peers.js';
 import { checkLeaseRequest, type LeaseGrantor } from './metadata/lease-grantor.js';
 import type { LeaderDuties } from './metadata/leader-duties.js';
+import { noSuchCall } from './operator-calls.js';
 import { answerReset } from './shard-reset.js';
 import { OWN_READINESS, OWN_STATUS } from './http/bounds.js';
 import { scrapeStatus, type ScrapeStatus } from './http/scrape-status.js';

@@ -2,17 +2,11 @@
  * Names of what happened in a server, in the `event` of a line of its log. They are for programs, so a name stays what
  * it is. docs/operations.md lists them with their fields; log-events.test.ts compares.
  */
+import { CHANGING_CALLS } from './operator-calls.js';
+
 export const LOG_EVENTS = [
   // Who did what (audit.ts).
-  'member-add',
-  'member-remove',
-  'drain',
-  'shard-move',
-  'shard-reset',
-  'tickets-rotate',
-  'tickets-revoke',
-  'join-token-add',
-  'replication-set',
+  ...CHANGING_CALLS,
   'join',
   'login-failed',
   'credential-ended',

@@ -2,19 +2,14 @@
  * `farkv shard reset`: an operator gives up copies of a shard that do not come back. The leader decides
  * (core/metadata/shard-loss.ts); whoever else is asked passes the call on.
  */
-import { memberId, shardNumber } from '../core/metadata/check-state.js';
-import { noCopy, type ResetAsked } from '../core/metadata/shard-loss.js';
-import { boolean, list, maybe, oneOf, record, uint } from '../core/protocol/check.js';
+import { memberId } from '../core/metadata/check-state.js';
+import { noCopy } from '../core/metadata/shard-loss.js';
+import { list, oneOf, record, uint } from '../core/protocol/check.js';
 import type { CallContext } from './calls.js';
 import type { ResetDone } from './metadata/leader-duties.js';
 import { noLeader } from './metadata/no-leader.js';
+import { argumentsOf } from './operator-calls.js';
 import { checkNodeStatus } from './status.js';
-
-export interface ResetCall extends ResetAsked {
-  /** False: nothing is done, and the answer says what would be lost. */
-  readonly acceptLoss: boolean;
-}
-export const checkResetCall = record<ResetCall>({ shard: shardNumber, from: maybe(memberId), acceptLoss: boolean });
 
 export const checkResetDone = record<ResetDone>({
   to: memberId,
@@ -35,7 +30,7 @@ type ResetContext = Pick<CallContext, 'id' | 'driver' | 'peers' | 'own' | 'reset
 
 export async function answerReset(context: ResetContext, args: unknown): Promise<ResetDone> {
   const { driver, peers, reset } = context;
-  const { acceptLoss, ...asked } = checkResetCall(args, 'shard-reset');
+  const { acceptLoss, ...asked } = argumentsOf('shard-reset', args);
   if (!driver.leads) {
     const leader = peers.idOf(driver.leader);
     if (leader === undefined) throw noLeader();

@@ -4,7 +4,7 @@ import type { Command } from '../../core/metadata/commands.js';
 import { planRebalance } from '../../core/metadata/plan.js';
 import { MetadataLog } from '../../test/support/metadata-log.js';
 import { seeded } from '../../test/support/random.js';
-import type { MoveAsked } from '../admin-calls.js';
+import type { MoveAsked } from '../operator-calls.js';
 import type { MoveError } from '../shards/move-errors.js';
 import type { ClusterStatus } from '../status.js';
 import { lookAt, moveOne, planText, spread, type Cluster } from './rebalance.js';

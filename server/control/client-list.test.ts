@@ -1,6 +1,6 @@
 import test from 'ava';
 import { TENANTS, hello, opened, Raw, rig } from '../../test/support/control-rig.js';
-import { checkOperatorCall } from '../admin-calls.js';
+import { checkOperatorCall } from '../operator-calls.js';
 import { checkClientPage, CLIENTS_PAGE, clientPage, type ClientEntry } from './client-list.js';
 import { idOf } from './tickets.js';
 

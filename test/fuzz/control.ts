@@ -5,7 +5,7 @@
  */
 import { addon } from '../../native/addon.js';
 import type { Frame, Hello } from '../../core/protocol/index.js';
-import { checkOperatorCall } from '../../server/admin-calls.js';
+import { checkOperatorCall } from '../../server/operator-calls.js';
 import { RecentAddresses } from '../../server/control/addresses.js';
 import { ControlPlane } from '../../server/control/control-plane.js';
 import { Log } from '../../server/log.js';

@@ -11,7 +11,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { inRepository } from '../bench/repository.js';
-import { OPTION_NAMES } from '../server/config/options.js';
 import { DATA_PLANE_THREADS_MAX, VERBS_PORT_OFFSET } from '../server/config/settings.js';
 import { schemaErrors, type Manifest } from './support/kubernetes-schema.js';
 
@@ -128,13 +127,6 @@ const NODES =
 
 const limit = (memory: string): string => `resources.limits.memory=${memory}`;
 const isData = ({ name }: Port): boolean => /^(?:data|verbs)-\d+$/.test(name);
-
-test('the chart takes the options that there are', (t) => {
-  const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')) as {
-    readonly properties: { readonly options: { readonly propertyNames: { readonly enum: readonly string[] } } };
-  };
-  t.deepEqual(schema.properties.options.propertyNames.enum, OPTION_NAMES);
-});
 
 chart('the chart has no fault that helm knows', (t) => {
   const { code, stdout } = run(helm, 'lint', '--strict', CHART);

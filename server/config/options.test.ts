@@ -1,4 +1,6 @@
 import test from 'ava';
+import { readFileSync } from 'node:fs';
+import { inRepository } from '../../bench/repository.js';
 import { loadSettings } from './load.js';
 import { camelName, OPTION_NAMES, SERVER_OPTIONS } from './options.js';
 import type { ServerOptions } from './server-options.js';
@@ -64,6 +66,13 @@ test('each option of the table can be given to startServer, as its type says', (
   t.deepEqual(Object.keys(EVERY).sort(), ['config', ...OPTION_NAMES.map(camelName)].sort());
   const given = new Map<string, unknown>(Object.entries(EVERY));
   for (const name of OPTION_NAMES) t.notThrows(() => SERVER_OPTIONS[name].parse(given.get(camelName(name))), name);
+});
+
+test('the chart of Helm takes the options that there are', (t) => {
+  const schema = JSON.parse(readFileSync(inRepository('deploy/helm/farkv/values.schema.json'), 'utf8')) as {
+    readonly properties: { readonly options: { readonly propertyNames: { readonly enum: readonly string[] } } };
+  };
+  t.deepEqual(schema.properties.options.propertyNames.enum, OPTION_NAMES);
 });
 
 test('options that only the table named are taken from a program', (t) => {

@@ -199,7 +199,7 @@ export interface LeaseTerms {
   readonly driftPpm: number;
 }
 
-/** A tenant beside the default one, and how many shards it has; which is said in trust.ts. */
+/** A tenant beside the default one, and how many shards it has; which is said in tenants.ts. */
 export interface Tenant {
   readonly name: string;
   readonly shards: number;
@@ -260,7 +260,7 @@ export interface MetadataState {
   readonly tickets?: TicketRules;
   /** Missing: none. Servers only. */
   readonly joinTokens?: readonly JoinToken[];
-  /** Fixed when the cluster is made; their numbers are their places (trust.ts). */
+  /** Fixed when the cluster is made; their numbers are their places (tenants.ts). */
   readonly tenants: readonly Tenant[];
   /** One for each shard, in their order. Servers only. */
   readonly copySets: readonly CopySet[];

@@ -10,13 +10,13 @@ import { ownEntry } from './copy-entry.js';
 import type { LocalShard } from './local-shard.js';
 
 export class MissingCopies {
-  readonly #common: ShardContext;
+  readonly #context: ShardContext;
   readonly #propose: (command: CopyMissing | CopyNamed) => void;
   /** Shards of which the metadata is being told that a copy is not here. */
   readonly #missing = new Set<number>();
 
-  constructor(common: ShardContext, propose: (command: CopyMissing | CopyNamed) => void) {
-    this.#common = common;
+  constructor(context: ShardContext, propose: (command: CopyMissing | CopyNamed) => void) {
+    this.#context = context;
     this.#propose = propose;
   }
 
@@ -31,17 +31,17 @@ export class MissingCopies {
    * be if the process ended.
    */
   isLost(shard: number): boolean {
-    const copy = ownEntry(this.#common, shard);
+    const copy = ownEntry(this.#context, shard);
     if (copy === undefined || !isWhole(copy)) return false;
-    const { metadata } = this.#common;
+    const { metadata } = this.#context;
     const { id = '' } = copy;
     const { epoch, incarnation } = metadata.shards[shard] ?? {};
     const config = metadata.copySets[shard]?.config;
     // It would be open already: by this server's own word, which had the copy.
     if (incarnation !== undefined || epoch === undefined || config === undefined) {
-      this.#common.act({ do: 'fail', shard, what: 'opened', error: `its copy ${id} is not here` });
+      this.#context.act({ do: 'fail', shard, what: 'opened', error: `its copy ${id} is not here` });
     } else if (!this.#missing.has(shard)) {
-      this.#common.act({ do: 'note', note: { of: 'copy missing', shard, copy: id } });
+      this.#context.act({ do: 'note', note: { of: 'copy missing', shard, copy: id } });
       const { member, start } = copy;
       this.#tell({ t: 'copy-missing', shard, epoch, config, member, start, copy: id });
     }
@@ -53,14 +53,14 @@ export class MissingCopies {
    * another server was given the shard meanwhile. Nobody is to be given the shard with it.
    */
   renounce({ shard, epoch }: Shard, locals: ReadonlyMap<number, LocalShard>): void {
-    const copy = ownEntry(this.#common, shard);
-    const config = this.#common.metadata.copySets[shard]?.config;
+    const copy = ownEntry(this.#context, shard);
+    const config = this.#context.metadata.copySets[shard]?.config;
     if (copy?.state !== 'joining' || copy.id === undefined || isRenounced(copy) || config === undefined) return;
     const local = locals.get(shard);
     const isHere = local?.kind === 'owned' ? local.state.is !== 'closing' : local?.incarnation === copy.id;
     if (isHere || this.#missing.has(shard)) return;
     const { member, start, worker } = copy;
-    const name = { shard, epoch, config, member, start, copy: this.#common.random64() };
+    const name = { shard, epoch, config, member, start, copy: this.#context.random64() };
     this.#tell({ t: 'copy-named', ...name, worker, renounced: true });
   }
 

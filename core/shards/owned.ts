@@ -134,7 +134,7 @@ function taken(c: ShardContext, local: Owned): void {
   else c.steppedDown(local, copy);
 }
 
-/** Request for at once, whatever else is under way: the data plane does what it is asked for in order. */
+/** Asked for at once, whatever else is under way: the data plane does what it is asked for in order. */
 function close(c: ShardContext, local: Owned): void {
   const { shard, epoch, state } = local;
   if (isBeforeServing(state) || state.is === 'serving') c.act({ do: 'note', note: { of: 'taken', shard, epoch } });

@@ -1,5 +1,5 @@
 /**
- * The rules of index.ts one by one: what is asked for, and what is not. The whole life over a data plane is in
+ * The rules of index.ts one by one: what is asked for, and what is not. All of it over a data plane is in
  * server/shards/*.test.ts, and under faults in test/sim.
  */
 import test from 'ava';

@@ -255,7 +255,7 @@ export class Shards implements ShardContext {
     // One that was promoted by its own proposal is open under the incarnation that it named there.
     const incarnation = s.incarnation ?? this.random64();
     const copies = copiesNow(this, s, set);
-    const held: Owned = {
+    const owned: Owned = {
       kind: 'owned',
       shard,
       epoch,
@@ -264,9 +264,9 @@ export class Shards implements ShardContext {
       copies: newTracker(set.config, copies.joining),
       state: { is: 'leading' },
     };
-    this.#locals.set(shard, held);
+    this.#locals.set(shard, owned);
     this.act({ do: 'note', note: { of: 'copy leads', shard, epoch } });
-    this.ask(held, { do: 'lead', shard, epoch, incarnation, copies });
+    this.ask(owned, { do: 'lead', shard, epoch, incarnation, copies });
   }
 
   steppedDown({ shard, epoch, worker }: Owned, copy: string): void {

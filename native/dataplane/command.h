@@ -24,7 +24,7 @@ struct command {
     struct copy_join *join;
     struct copy_lead *lead;
     struct base_page *page;
-    fkv_list importing; /* in shard.imports */
+    fkv_list importing; /* in shard.repl.imports */
     const uint8_t *entries;
     uint32_t entries_bytes, entries_at;
     fkv_status status;

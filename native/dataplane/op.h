@@ -32,7 +32,7 @@ typedef enum op_state {
     OP_WAITS_KEY,    /* in a key queue; timed */
     OP_WAITS_MEMORY, /* in worker.starved, and the holder of its key's queue; timed */
     OP_TRANSFERS,    /* held; its value is on its way */
-    OP_IS_PULLED,    /* held; in shard.bulks: backups are to have its large value first */
+    OP_IS_PULLED,    /* held; in shard.repl.bulks: backups are to have its large value first */
     OP_REPLICATES,   /* held; in shard.repl.unacked: backups are to have its record first */
     OP_READY,        /* held; in worker.ready */
     OP_ENDS,         /* in worker.answering: its outcome is known */

@@ -1,6 +1,6 @@
 /* worker.h: one data-plane thread, and the data plane that it is part of. Private to the data plane's folders.
  *
- *   dataplane   one server's: configuration, fabric domains, workers, the three helper threads
+ *   dataplane   one server's: configuration, fabric domains, workers, helper threads
  *   worker      one data-plane thread: its completion queues, shards, clients, operations
  *   client      one connection (client.h)
  *   op          one request in the owner's hands (op.h)

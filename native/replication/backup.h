@@ -64,9 +64,9 @@ bool backup_steps_down(backup *b, const replica_owner *o);
 void backup_keeps(backup *b, uint64_t lsn, const fkv_record *r, const table_prepared *p);
 /* Says it to on_copy. */
 void backup_tell(const backup *b, dataplane_copy_event what);
-/* With its table: what is prepared is not undone. Any thread, when nothing else knows the shard. */
 /* It is a copy, and another server owns it. */
 static inline bool backup_follows(const shard *s) { return s->repl.copy && !s->repl.copy->leads; }
+/* With its table: what is prepared is not undone. Any thread, when nothing else knows the shard. */
 void backup_free(backup *b);
 
 /* What to say first on a connection, and after UNFOLLOW. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include "../dataplane/worker.h"
 #include "bulk.h"
-#include "sender.h"
 #include "replicate.h"
+#include "sender.h"
 
 enum {
     HEARTBEATS_A_LEASE = 5,

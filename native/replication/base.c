@@ -6,9 +6,9 @@
 #include "durable.h"
 #include "import.h"
 #include "open.h"
+#include "owner_link.h"
 #include "replicate.h"
 #include "role.h"
-#include "owner_link.h"
 
 enum { CHAINS_A_TURN = 32, CHAIN_ENTRIES = FKV_CHAIN_MAX * FKV_SLOTS };
 

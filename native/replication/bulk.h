@@ -11,7 +11,7 @@ typedef struct op op;
 bool bulk_fits_message(uint32_t key_bytes, uint32_t value_bytes);
 /* Of a change whose record does not: BUSY, not yet: as many are on their way as may be. */
 fkv_status bulk_admits(const op *o);
-/* It is prepared, its value is whole. It waits in shard.bulks until every required copy has pulled it. */
+/* It is prepared, its value is whole. It waits in shard.repl.bulks until every required copy has pulled it. */
 void bulk_begin(op *o);
 /* One that was given a number has taken effect, or ends with its shard. */
 void bulk_over(op *o);

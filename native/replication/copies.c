@@ -14,10 +14,10 @@
 #include <string.h>
 #include "backlog.h"
 #include "backup_link.h"
-#include "sender.h"
 #include "replicate.h"
 #include "replication.h"
 #include "role.h"
+#include "sender.h"
 
 /* A copy without a connection for UNLINKED_NS may be gone: its server is looked for, and again each time that it has
  * been without for twice as long, since a process that ends closes its sockets one after the other. */

@@ -16,10 +16,10 @@ fkv_status copies_refuse(const shard *s, uint64_t id);
 /* The shard is led by this config, or by a later one of the same epoch. */
 void copies_led(shard *s, const replica_config *c);
 void copies_configured(shard *s, const replica_config *c);
-/* Sets shard.expects: of a shard without backups, and of one that this server owns no more. */
+/* Sets shard.repl.expects: of a shard without backups, and of one that this server owns no more. */
 void copies_expect(shard *s);
 void copies_expect_none(shard *s);
-/* While the shard has backups: whoever may be proposed is, and on_copy is told what is to be told. Sets shard.expects.
+/* While the shard has backups: whoever may be proposed is, and on_copy is told what is to be told. Sets shard.repl.expects.
  */
 void copies_watch(shard *s);
 uint64_t copies_deadline(const shard *s);

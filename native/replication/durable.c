@@ -13,11 +13,11 @@
 #include "../dataplane/worker.h"
 #include "backup.h"
 #include "integrity.h"
+#include "owner_link.h"
 #include "recovery.h"
 #include "replicate.h"
 #include "replication.h"
 #include "uncommitted.h"
-#include "owner_link.h"
 
 enum { VALUE_PIECE = 4096 }; /* a large value waits for so much room, if it has as many bytes left */
 static const uint64_t RETRY_NS = 1000000000;

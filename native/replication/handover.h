@@ -16,13 +16,13 @@
 void handover_begin(job *j);
 void handover_step_down(job *j);
 
-/* In each turn, while s->handing. */
+/* In each turn, while s->repl.handing. */
 void handover_watch(shard *s);
 uint64_t handover_deadline(const shard *s);
 /* It is to be served, or closed: whoever waits for the handover is told so. */
 void handover_end(shard *s, fkv_status why);
 
-/* The same while s->stepping_down. */
+/* The same while s->repl.stepping_down. */
 void handover_watch_step_down(shard *s);
 uint64_t handover_step_down_deadline(const shard *s);
 

@@ -21,7 +21,7 @@ puller *puller_make(worker *w, fab_conn *c, uint32_t place); /* NULL: no memory 
 /* The connection was freed, and what it was pulling is dropped. */
 void puller_free(puller *p);
 
-/* An VALUE_OFFER that was parsed came for the copy. ANEW: the link begins anew. */
+/* A VALUE_OFFER that was parsed came for the copy. ANEW: the link begins anew. */
 backup_result pull_begin(puller *p, backup *b, const fkv_peer_message *m);
 /* At the end of a turn: prepares, begins to fetch, says what has come. False: the connection is of no use any more. */
 bool puller_step(puller *p, const pull_out *out);

@@ -13,14 +13,14 @@
 #include "../dataplane/worker.h"
 #include "backlog.h"
 #include "backup.h"
+#include "backup_link.h"
 #include "bulk.h"
 #include "copies.h"
-#include "backup_link.h"
 #include "durable.h"
-#include "sender.h"
-#include "replication.h"
-#include "uncommitted.h"
 #include "owner_link.h"
+#include "replication.h"
+#include "sender.h"
+#include "uncommitted.h"
 
 /* ---- drawn ---- */
 

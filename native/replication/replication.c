@@ -4,17 +4,17 @@
 #include "../dataplane/worker.h"
 #include "backlog.h"
 #include "backup.h"
+#include "backup_link.h"
 #include "base.h"
 #include "copies.h"
-#include "backup_link.h"
 #include "durable.h"
 #include "handover.h"
 #include "import.h"
 #include "integrity.h"
+#include "owner_link.h"
 #include "rely.h"
 #include "replicate.h"
 #include "snapshots.h"
-#include "owner_link.h"
 
 /* ---- a worker's turn ---- */
 

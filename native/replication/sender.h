@@ -34,7 +34,7 @@ typedef struct peer_out {
 /* The least that a link's connection takes as one message. */
 enum { PEER_MESSAGE_MIN = 16 << 10 };
 
-/* A copy says FOLLOW. OK: it is fed from now on, and `out` is to be sent first; a sender that it had ends. NOT_OWNER: it is
+/* A copy says FOLLOW. OK: records are sent to it from now on, and `out` is to be sent first; a sender that it had ends. NOT_OWNER: it is
  * to be told STALE. Or NO_MEMORY. */
 fkv_status sender_begin(worker *w, const fkv_peer_follow *m, sender **f, fkv_peer_follow_ok *out);
 void sender_end(sender *f); /* frees it; the copy is required as before */

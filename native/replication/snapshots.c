@@ -5,8 +5,8 @@
 #include "backup.h"
 #include "durable.h"
 #include "integrity.h"
-#include "recovery.h"
 #include "owner_link.h"
+#include "recovery.h"
 
 static const uint64_t MS = 1000000, STEP_NS = 250000, LOOK_NS = 20000000, RETRY_NS = 60000000000;
 

@@ -4,11 +4,11 @@
  *     poll every queue: accept, note what arrived, ends of READs, credits
  *     background work of the tables                            (it also tells them the time)
  *     what arrived is prepared or read, in order; ready changes are committed and answered; what waited for their keys
- *     is
- *         prepared, and so on until nothing can go on          (run_all)
+ *         is prepared, and so on until nothing can go on       (run_all)
  *     connections that are over are freed                      (nothing at hand names them any more)
  *     what waited for memory, or too long; READs of large values; slices of long replies
  *     what is prepared of durable shards goes to the log       (what is answered from there is committed at once)
+ *     records for backups, and acknowledgements to owners      (repl_send)
  *     flush every queue
  *
  * After each step that may have put ops on the worker's lists, run_all drains them: shards and connections go only when

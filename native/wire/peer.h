@@ -6,18 +6,18 @@
  *
  * A message is its head, which begins with its number; then, of ACKS and HEARTBEAT, `count` items; then nothing.
  *
- *   FOLLOW     this copy is at that place, and wants the records that it lacks; the first about its shard
- *   FOLLOW_OK   the answer: who owns the shard, and the last record that it had when its epoch began. A copy that comes
- *              from an earlier epoch drops what it has behind that
- *   STALE      the other answer: this server does not own the shard, or not any more, or does not know the copy
- *   RECORDS    what is to be prepared, from the first that the copy lacks
- *   HEARTBEAT       up to where the owner has committed, of each shard, what its table is then, and its clock
- *   ACKS       up to where a copy has prepared, of each shard; a lease for these, which counts from asked_ns
- *   VALUE_OFFER   where a large value lies, that is to be READ; its change's record (BULK) comes later, and names it by its
- *              version
- *   VALUE_READ     it was READ, and its checksum is right; or there is no room for it
- *   VALUE_CANCEL     its record will not come
- *   UNFOLLOW   no acknowledgement and no lease of this shard comes behind this message, but after another FOLLOW
+ *   FOLLOW        this copy is at that place, and wants the records that it lacks; the first about its shard
+ *   FOLLOW_OK     the answer: who owns the shard, and the last record that it had when its epoch began. A copy that comes
+ *                 from an earlier epoch drops what it has behind that
+ *   STALE         the other answer: this server does not own the shard, or not any more, or does not know the copy
+ *   RECORDS       what is to be prepared, from the first that the copy lacks
+ *   HEARTBEAT     up to where the owner has committed, of each shard, what its table is then, and its clock
+ *   ACKS          up to where a copy has prepared, of each shard; a lease for these, which counts from asked_ns
+ *   VALUE_OFFER   where a large value lies, that is to be READ; its change's record (BULK) comes later, and names it by
+ *                 its version
+ *   VALUE_READ    it was READ, and its checksum is right; or there is no room for it
+ *   VALUE_CANCEL  its record will not come
+ *   UNFOLLOW      no acknowledgement and no lease of this shard comes behind this message, but after another FOLLOW
  */
 #ifndef FARKV_WIRE_PEER_H
 #define FARKV_WIRE_PEER_H

@@ -58,7 +58,7 @@ test('a copy is made, named and followed; when its owner is dead the shard is se
     incarnation: OTHER,
     shards: [{ shard: 0, epoch, config, to: 's1', copy: id }],
   });
-  await world.life.until(() => world.life.settled);
+  await world.driver.until(() => world.driver.settled);
   t.deepEqual(world.events.slice(-4), [
     `lead 0 epoch 2 config ${config + 1} at least 1 []`,
     'propose shard-opened',
@@ -88,12 +88,12 @@ test('an owner requires a copy that has joined and proposes it, then serves; one
   const lines: string[] = [];
   const world = made('s1', lines, never);
   await world.quiet();
-  t.false(world.life.settled, 'no other server has what will be written');
+  t.false(world.driver.settled, 'no other server has what will be written');
   const start = OTHER;
   world.apply({ t: 'copies-add', copies: [{ ...name(world), member: 's2', start, rank: 1 }] });
   world.apply({ t: 'copy-named', ...name(world), member: 's2', start, copy: incarnation(7), worker: 0 });
-  world.life.copyNoticed(0, 7n, 'joined');
-  await world.life.until(() => world.life.settled);
+  world.driver.copyNoticed(0, 7n, 'joined');
+  await world.driver.until(() => world.driver.settled);
   const set = () => world.machine.state.copySets[0]!;
   t.deepEqual(
     set().copies.map((c) => c.state),
@@ -109,7 +109,7 @@ test('an owner requires a copy that has joined and proposes it, then serves; one
     `configure 0 epoch 1 config ${set().config} at least 1 [7]`,
     'serve 0',
   ]);
-  world.life.copyNoticed(0, 7n, 'late');
+  world.driver.copyNoticed(0, 7n, 'late');
   await world.quiet();
   t.deepEqual(
     set().copies.map((c) => c.state),

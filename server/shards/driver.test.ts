@@ -10,12 +10,12 @@ test('a shard is opened under its epoch, told, and served only when the old leas
   await world.quiet();
   const told = 'configure 0 epoch 1 config 3 at least 1 []';
   t.deepEqual(world.events, [`open 0 epoch 1 memory ${1 << 26}`, 'propose shard-opened', told]);
-  t.false(world.life.settled);
+  t.false(world.driver.settled);
   world.leasesOver();
-  await world.life.until(() => world.life.settled);
+  await world.driver.until(() => world.driver.settled);
   t.deepEqual(world.events.slice(3), ['marked', 'serve 0']);
   t.like(world.machine.state.shards[0], { incarnation: toHex64(1001n), layoutEpoch: 1, buckets: 64 });
-  t.deepEqual(world.life.serving, [0]);
+  t.deepEqual(world.driver.serving, [0]);
 });
 
 test('the start is marked once, before the first shard is served, and memory has its limit', async (t) => {
@@ -23,7 +23,7 @@ test('the start is marked once, before the first shard is served, and memory has
   t.is(world.events.filter((e) => e === 'marked').length, 1);
   t.true(world.events.indexOf('marked') < world.events.findIndex((e) => e.startsWith('serve')));
   t.is(world.events.filter((e) => e.endsWith(`memory ${16 << 20}`)).length, 4);
-  t.deepEqual(world.life.serving, [0, 1, 2, 3]);
+  t.deepEqual(world.driver.serving, [0, 1, 2, 3]);
 });
 
 test('a start that cannot be marked ends the server in order, and serves nothing', async (t) => {
@@ -70,16 +70,16 @@ test('an announcement that was lost, or whose outcome is unknown, is made again 
   world.instead.push('lost', 'unknown', { ok: false, code: 'ERR_BUSY', message: 'later' });
   world.apply(bootstrap(1), join(1), { t: 'assign-shards' });
   world.leasesOver();
-  await world.life.until(() => world.life.settled);
+  await world.driver.until(() => world.driver.settled);
   t.is(world.events.filter((e) => e === 'propose shard-opened').length, 4);
 });
 
 test('new segments are told as differences, those of one moment together', async (t) => {
   const world = await serving(t);
   world.dataPlane.grow(0, [segment(0), segment(1)]);
-  world.life.layoutChanged(0);
+  world.driver.layoutChanged(0);
   world.dataPlane.grow(0, [segment(0), segment(1), segment(2)]);
-  world.life.layoutChanged(0);
+  world.driver.layoutChanged(0);
   await world.quiet();
   t.deepEqual(
     world.machine.state.shards[0]?.regions.map((r) => r.segment),
@@ -88,7 +88,7 @@ test('new segments are told as differences, those of one moment together', async
   t.is(world.machine.state.shards[0]?.layoutEpoch, 3);
   const told = world.events.length;
   world.dataPlane.grow(0, [segment(2), segment(3)]);
-  world.life.layoutChanged(0);
+  world.driver.layoutChanged(0);
   await world.quiet();
   t.deepEqual(world.events.slice(told), ['propose shard-layout +1 -2']);
   t.deepEqual(
@@ -102,14 +102,14 @@ test('while a table fills its changes are told with a pause after each, and thos
   const world = new World({ sleep: () => new Promise((resolve) => pauses.push(resolve)) });
   world.apply(bootstrap(1), join(1), { t: 'assign-shards' });
   world.leasesOver();
-  await world.life.until(() => world.life.settled);
+  await world.driver.until(() => world.driver.settled);
   const told = world.events.length;
   for (const count of [2, 3, 4]) {
     world.dataPlane.grow(
       0,
       Array.from({ length: count }, (_, i) => segment(i)),
     );
-    world.life.layoutChanged(0);
+    world.driver.layoutChanged(0);
     await world.quiet();
   }
   t.deepEqual(world.events.slice(told), ['propose shard-layout +1 -0']);
@@ -126,7 +126,7 @@ test('a layout change that was lost is told again', async (t) => {
   const world = await serving(t);
   world.instead.push('lost', 'unknown');
   world.dataPlane.grow(0, [segment(0), segment(1)]);
-  world.life.layoutChanged(0);
+  world.driver.layoutChanged(0);
   await world.quiet();
   t.is(world.machine.state.shards[0]?.layoutEpoch, 2);
 });
@@ -149,13 +149,13 @@ test('a shard that the metadata takes away is closed, and opened again under the
   world.apply(join(2, 1));
   await world.quiet();
   t.deepEqual(world.events.slice(before), ['close 0']);
-  t.deepEqual(world.life.serving, []);
+  t.deepEqual(world.driver.serving, []);
   // The same start cannot come back; a machine that names it again stands for a shard that moved away and returned.
   world.apply(join(1, 2));
   await world.quiet();
   t.deepEqual(world.events.slice(before), ['close 0'], 'not before the old one is gone');
   closed();
-  await world.life.until(() => world.life.settled);
+  await world.driver.until(() => world.driver.settled);
   t.deepEqual(world.events.slice(before, before + 4), [
     'close 0',
     'closed 0',
@@ -166,13 +166,13 @@ test('a shard that the metadata takes away is closed, and opened again under the
 
 test('closing waits for the leases, but not longer than it was told to', async (t) => {
   const world = await serving(t, 2);
-  t.true(await world.life.close(10_000));
+  t.true(await world.driver.close(10_000));
   t.deepEqual(world.events.slice(-4), ['close 0', 'close 1', 'closed 0', 'closed 1']);
   const stuck = await serving(t);
   stuck.dataPlane.closing = new Promise(() => undefined);
-  t.false(await stuck.life.close(1));
+  t.false(await stuck.driver.close(1));
   await t.throwsAsync(
-    stuck.life.until(() => false),
+    stuck.driver.until(() => false),
     { code: 'ERR_CLOSED' },
   );
 });
@@ -181,7 +181,7 @@ test('a start that ends before the leases of the last run are over does not say 
   const world = new World();
   world.apply(bootstrap(1), join(1), { t: 'assign-shards' });
   await world.quiet();
-  t.false(await world.life.close(10_000));
+  t.false(await world.driver.close(10_000));
 });
 
 test('a difference replaces a segment whose rkey changed and names what is gone', (t) => {

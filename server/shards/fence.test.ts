@@ -16,10 +16,10 @@ const taken = ({ machine }: World): Command => {
 
 test('the fence is behind every close that was told, and costs nothing when there was none', async (t) => {
   const world = await two(t);
-  await world.life.fence();
+  await world.driver.fence();
   t.false(world.events.includes('stats'));
   world.apply(taken(world));
-  await world.life.fence();
+  await world.driver.fence();
   t.true(world.events.indexOf('stats') > world.events.indexOf('close 1'));
 });
 
@@ -37,7 +37,7 @@ test('nobody passes the fence while another still waits for it, nor when that on
   world.apply(taken(world));
   const passed: string[] = [];
   const ask = (who: string): Promise<void> =>
-    world.life.fence().then(
+    world.driver.fence().then(
       () => void passed.push(who),
       () => void passed.push(`${who} failed`),
     );

@@ -230,13 +230,13 @@ export class World {
   /** Outcomes to give instead of applying, oldest first. */
   readonly instead: (Outcome | 'lost')[] = [];
   leasesOver: () => void = () => undefined;
-  life: ShardDriver;
+  driver: ShardDriver;
   #sequence = 0;
 
   constructor(options: Partial<ShardDriverOptions> = {}, format?: number) {
     this.machine = new MetadataMachine(format);
     let counter = 1000n;
-    this.life = new ShardDriver({
+    this.driver = new ShardDriver({
       memberId: 's1',
       incarnation: incarnation(1),
       shardMemoryMin: 4 << 20,
@@ -258,7 +258,7 @@ export class World {
 
   apply(...commands: Command[]): void {
     this.applyUnseen(...commands);
-    this.life.stateChanged();
+    this.driver.stateChanged();
   }
 
   /** The server looks at it only when more has come. */
@@ -285,7 +285,7 @@ export class World {
     const { outcome } = this.machine.apply(
       encodeProposal({ proposer: incarnation(5), sequence: ++this.#sequence, command }),
     );
-    this.life.stateChanged();
+    this.driver.stateChanged();
     return outcome === 'duplicate' ? 'unknown' : outcome;
   }
 
@@ -314,7 +314,7 @@ export async function serving(t: ExecutionContext, shards = 1): Promise<World> {
   const world = new World();
   world.apply(bootstrap(shards), join(1), { t: 'assign-shards' });
   world.leasesOver();
-  await world.life.until(() => world.life.settled);
+  await world.driver.until(() => world.driver.settled);
   await world.quiet();
   t.deepEqual(world.failures, []);
   return world;
@@ -327,9 +327,9 @@ export async function two(t: ExecutionContext, options: Partial<ShardDriverOptio
   const world = new World(options);
   world.apply(bootstrap(2, ['s1', 's2']), join(1), { t: 'assign-shards' }, other);
   world.leasesOver();
-  await world.life.until(() => world.life.settled);
+  await world.driver.until(() => world.driver.settled);
   await world.quiet();
-  t.deepEqual(world.life.serving, [0, 1]);
+  t.deepEqual(world.driver.serving, [0, 1]);
   return world;
 }
 

@@ -209,7 +209,7 @@ TEST(a_copy_that_is_away_when_its_shard_comes_to_another_owner_lacks_what_that_c
 
 /* ---- two shards over one link ---- */
 
-/* Of what the owner senders SECOND. Each connection has a nonce of its own. */
+/* Of what the owner sends SECOND. Each connection has a nonce of its own. */
 static struct {
     bool fed, lacks; /* lacks: what is gone */
     uint8_t nonce[FKV_NONCE_BYTES];

@@ -3,7 +3,7 @@ import { CopyLog } from '../../test/support/copy-log.js';
 import { HELD, leasesAt } from '../../test/support/leases-at.js';
 import { hexOf, joinOf } from '../../test/support/metadata-log.js';
 import type { GrantedLeases } from './owner-leases.js';
-import { nextReset, planReset } from './shard-loss.js';
+import { countedDead, nextReset, planReset } from './shard-loss.js';
 
 const NOW = 4 * HELD;
 const alive = (...ids: string[]): GrantedLeases => leasesAt(NOW, { [NOW]: ids });
@@ -44,6 +44,24 @@ test('a vacant shard is reset only when the leases of earlier starts are over', 
   const { command, lost } = planReset(log.state, { shard: 0 }, alive(owner), NOW);
   t.deepEqual(lost, []);
   t.like(command, { to: owner, lost: [] });
+});
+
+test('servers whose values a reset gives up are known, and none is given up by two entries at once', (t) => {
+  const { log, owner, backup, others } = twoCopies();
+  const leases = alive(...others);
+  const { command } = planReset(log.state, { shard: 0 }, leases, NOW);
+  t.deepEqual(countedDead(log.state, command), [owner, backup]);
+  leases.withhold(backup);
+  t.false(leases.grant(backup, NOW), 'a server that is back meanwhile is no living one');
+  t.throws(() => planReset(log.state, { shard: 0 }, leases, NOW), {
+    code: 'ERR_BUSY',
+    message: `shards of ${backup} are being given to others: try again`,
+  });
+  leases.release(backup);
+  t.deepEqual(planReset(log.state, { shard: 0 }, leases, NOW).command, command);
+  log.do(joinOf(backup, 51, Number(backup.slice(1))));
+  const later = planReset(log.state, { shard: 0 }, alive(...others, backup), NOW);
+  t.false(countedDead(log.state, later.command).includes(backup), 'a later start has none of its values');
 });
 
 test('a vacant shard whose policy waits for nobody is served empty once nobody who has its values is there', (t) => {

@@ -36,12 +36,36 @@ export function planReset(state: MetadataState, asked: ResetAsked, leases: Grant
   const ids = lost.flatMap(({ id }) => id ?? []);
   if (from !== undefined) {
     const { start, id: copy, worker } = staleCopy(state, set, shard, from, leases, nowMs);
-    return { command: { t: 'shard-reset', ...name, to: from, from: { start, copy, worker }, lost: ids }, lost };
+    const given = { start, copy, worker };
+    return unlessTaken(state, leases, {
+      command: { t: 'shard-reset', ...name, to: from, from: given, lost: ids },
+      lost,
+    });
   }
   const to = placeOn(state, [shard], usable(state, leases, nowMs)).get(shard);
   if (to === undefined)
     throw new FarkvError('ERR_BUSY', 'no server can take a shard now: all are silent or being drained');
-  return { command: { t: 'shard-reset', ...name, to, lost: ids }, lost };
+  return unlessTaken(state, leases, { command: { t: 'shard-reset', ...name, to, lost: ids }, lost });
+}
+
+/**
+ * The servers that a reset counts as dead: the owner, and those of the copies that it gives up. They are granted no lease
+ * until it is known what became of the entry (GrantedLeases.withhold): one that is back before it is applied would have
+ * its values given up while it lives.
+ */
+export function countedDead({ shards, members, copySets }: MetadataState, { shard, to, lost }: ShardReset): string[] {
+  const owner = shards[shard]?.owner;
+  const isLost = ({ id, member, start }: Copy): boolean =>
+    id !== undefined && lost.includes(id) && members.get(member)?.incarnation === start;
+  const holders = (copySets[shard]?.copies ?? []).filter(isLost).map(({ member }) => member);
+  return [...new Set(owner === undefined ? holders : [owner, ...holders])].filter((id) => id !== to);
+}
+
+/** What another entry is under way against is not taken a second time. */
+function unlessTaken(state: MetadataState, leases: GrantedLeases, reset: Reset): Reset {
+  const taken = countedDead(state, reset.command).find((id) => leases.withheld(id));
+  if (taken === undefined) return reset;
+  throw new FarkvError('ERR_BUSY', `shards of ${taken} are being given to others: try again`);
 }
 
 /** A vacant shard that waits for nobody by its policy, while nobody who has its values is there: it is served empty. */

@@ -7,7 +7,7 @@
 import { FarkvError } from '../../core/errors.js';
 import type { Bootstrap, Command } from '../../core/metadata/commands.js';
 import { Absences } from '../../core/metadata/copy-policy.js';
-import { nextReset, planReset, type ResetAsked } from '../../core/metadata/shard-loss.js';
+import { countedDead, nextReset, planReset, type ResetAsked } from '../../core/metadata/shard-loss.js';
 import { dueCommand, nextLookMs, nextOwners } from '../../core/metadata/leader-policy.js';
 import { keepersOf } from '../../core/metadata/placement.js';
 import { Failovers } from '../../core/metadata/failovers.js';
@@ -188,23 +188,27 @@ export class LeaderDuties {
     const current = grantor();
     if (current === undefined) return 'unknown';
     // In the term in which the servers reported what they know, or in which the leases were granted (lease-grantor.ts).
-    if (command.t === 'shard-reset') this.#news.vacantReset(command);
+    if (command.t === 'shard-reset') {
+      this.#news.vacantReset(command);
+      return await this.#take(command, countedDead(driver.state, command), current);
+    }
     if (command.t !== 'shards-taken') return await proposeInTerm(command, current.term);
     this.#news.taken(command);
-    return await this.#take(command, command.id, current);
+    return await this.#take(command, [command.id], current);
   }
 
-  /** Takes shards from a dead owner. */
-  async #take(command: Command, owner: string, { leases, term }: GrantState): Promise<Outcome> {
-    // From here on it is granted nothing, until it is certain what became of the entry. If this term ends before, the
+  /** Takes from dead servers: shards, or what they have of one. */
+  async #take(command: Command, dead: readonly string[], { leases, term }: GrantState): Promise<Outcome> {
+    // From here on they are granted nothing, until it is certain what became of the entry. If this term ends before, the
     // next leader knows.
-    leases.withhold(owner);
+    const release = (): void => dead.forEach((id) => leases.release(id));
+    dead.forEach((id) => leases.withhold(id));
     try {
       const outcome = await this.#options.proposeInTerm(command, term);
-      leases.release(owner);
+      release();
       return outcome;
     } catch (error) {
-      if (error instanceof FarkvError && error.code === 'ERR_BUSY') leases.release(owner);
+      if (error instanceof FarkvError && error.code === 'ERR_BUSY') release();
       throw error;
     }
   }
@@ -227,17 +231,11 @@ export class LeaderDuties {
       lost: lost.map(({ member, state }) => ({ member, state, silentMs: this.#absences.silentMs(member, now) })),
     };
     if (!accepted) return done;
-    const owner = driver.state.shards[command.shard]?.owner;
-    if (owner !== undefined && leases.withheld(owner))
-      throw new FarkvError('ERR_BUSY', `shards of ${owner} are being given to others: try again`);
     log.warn(
       `shard ${command.shard} is reset by an operator: it goes to ${command.to}, ${command.from === undefined ? 'empty' : 'with a copy that may lack changes'}`,
       { event: 'shard-is-reset', shard: command.shard, to: command.to, empty: command.from === undefined },
     );
-    const outcome =
-      owner === undefined
-        ? await this.#options.proposeInTerm(command, current.term)
-        : await this.#take(command, owner, current);
+    const outcome = await this.#take(command, countedDead(driver.state, command), current);
     if (outcome === 'unknown') throw new FarkvError('ERR_BUSY', 'the leader has changed meanwhile: check farkv status');
     if (!outcome.ok) throw new FarkvError(outcome.code, outcome.message);
     return done;

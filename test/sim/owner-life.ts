@@ -30,7 +30,7 @@ export interface Life {
     | {
         readonly term: number;
         readonly leases: GrantedLeases;
-        readonly taking: Map<string, string>;
+        readonly taking: Map<string, readonly string[]>;
         lookMs: number | undefined;
       }
     | undefined;

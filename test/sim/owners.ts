@@ -11,7 +11,7 @@
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
 import { lostMove, nextLookMs, nextOwners, takeFromDead } from '../../core/metadata/leader-policy.js';
 import { GrantedLeases, HeldLease } from '../../core/metadata/owner-leases.js';
-import { nextReset } from '../../core/metadata/shard-loss.js';
+import { countedDead, nextReset } from '../../core/metadata/shard-loss.js';
 import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
 import type { Ready } from '../../core/raft/index.js';
 import { Violation } from './checker.js';
@@ -351,7 +351,7 @@ export class Owners {
       if (proposer === undefined) return;
       if (this.mistake !== 'grants go on while shards are taken') {
         leases.withhold(take.id);
-        taking.set(proposer, take.id);
+        taking.set(proposer, [take.id]);
       }
       this.counters.taken++;
       return;
@@ -360,7 +360,7 @@ export class Owners {
     life.proposedMs = now;
     const reset = nextReset(state, leases, now) ?? this.copies?.reset(state, leases, now);
     if (reset !== undefined) {
-      this.#reset(member, life.grantor, reset, state.shards[reset.shard]?.owner);
+      this.#reset(member, life.grantor, reset, countedDead(state, reset));
       return;
     }
     const command =
@@ -373,23 +373,22 @@ export class Owners {
     if (command !== undefined) this.#propose(member, command);
   }
 
-  /** Its owner, if there is one, is granted nothing until it is known what became of that. */
-  #reset(member: SimMember, { leases, taking }: NonNullable<Life['grantor']>, reset: Command, owner?: string): void {
-    if (owner !== undefined && leases.withheld(owner)) return;
+  /** The servers that it counts as dead are granted nothing until it is known what became of that. */
+  #reset(member: SimMember, { leases, taking }: NonNullable<Life['grantor']>, reset: Command, dead: string[]): void {
     const proposer = this.#propose(member, reset);
-    if (proposer === undefined || owner === undefined) return;
-    leases.withhold(owner);
-    taking.set(proposer, owner);
+    if (proposer === undefined) return;
+    dead.forEach((id) => leases.withhold(id));
+    taking.set(proposer, dead);
   }
 
   /** The outcome of what was proposed in this term has been applied. */
   #settleTaking(member: SimMember, life: Life): void {
     if (life.grantor === undefined) return;
     const done = modelOf(member);
-    for (const [proposer, id] of life.grantor.taking) {
+    for (const [proposer, ids] of life.grantor.taking) {
       if (!done.applied(proposer)) continue;
       life.grantor.taking.delete(proposer);
-      life.grantor.leases.release(id);
+      for (const id of ids) life.grantor.leases.release(id);
     }
   }
 

@@ -65,7 +65,6 @@ export class Server {
   /** The lease that the leader has granted, and one that holds when the log is applied so far. */
   leaseUntilMs = -Infinity;
   /** Since when it has one without a gap. */
-  leaseSinceMs = -Infinity;
   grant: { readonly index: number; readonly untilMs: number } | undefined;
   /** It acknowledges what its disk does not have yet. */
   early = false;
@@ -179,7 +178,6 @@ export class Server {
       }
     }
     if (this.grant !== undefined && this.applied >= this.grant.index) {
-      if (this.leaseUntilMs < this.around.nowMs()) this.leaseSinceMs = this.around.nowMs();
       this.leaseUntilMs = Math.max(this.leaseUntilMs, this.grant.untilMs);
       this.grant = undefined;
     }

@@ -5,12 +5,13 @@
  * leader-policy.ts, under the leases of owner-leases.ts. The log is a list: test/sim has Raft.
  */
 import { encodeProposal, type Command } from '../../../core/metadata/commands.js';
+import type { ShardReset } from '../../../core/metadata/copy-commands.js';
 import { Absences, nextCopies } from '../../../core/metadata/copy-policy.js';
 import { isWhole } from '../../../core/metadata/copy-sets.js';
 import { lostMove, nextOwners, takeFromDead } from '../../../core/metadata/leader-policy.js';
 import { MetadataMachine } from '../../../core/metadata/machine.js';
 import { GrantedLeases, heldMs } from '../../../core/metadata/owner-leases.js';
-import { nextReset } from '../../../core/metadata/shard-loss.js';
+import { countedDead, nextReset } from '../../../core/metadata/shard-loss.js';
 import type { Copy, LeaseTerms, MetadataState } from '../../../core/metadata/state.js';
 import { Random } from '../../support/random.js';
 import { CopyCheck, type Relied } from './check.js';
@@ -32,8 +33,8 @@ interface Waiting {
 /** What only the leader of a term proposes: it is in the log in this term, or never. */
 interface InTerm {
   readonly bytes: Uint8Array;
-  readonly withheld: string | undefined;
-  readonly decidedMs: number;
+  /** Servers that are granted nothing until it is applied. */
+  readonly withheld: readonly string[];
 }
 
 class Hasty extends GrantedLeases {
@@ -65,8 +66,6 @@ export class CopiesWorld {
   /** Pairs of servers whose data planes do not reach each other. */
   readonly #cuts = new Set<string>();
   #inTerm: InTerm[] = [];
-  /** When the leader decided on what is being committed; Infinity: it is not a leader's decision. */
-  #decidedMs = Infinity;
   #leader: Server;
   #leases: GrantedLeases;
   #absences = new Absences();
@@ -121,11 +120,7 @@ export class CopiesWorld {
         return disk?.id === copy.id ? (disk?.log ?? []) : [];
       },
       lostDiskOf: (copy) => this.#lostDisks.get(copy.id ?? ''),
-      // One that began after the leader had decided came too late.
-      holdsLease: (copy) => {
-        const server = this.#process(copy);
-        return server !== undefined && server.leaseUntilMs > this.#nowMs && server.leaseSinceMs <= this.#decidedMs;
-      },
+      holdsLease: (copy) => (this.#process(copy)?.leaseUntilMs ?? -Infinity) > this.#nowMs,
       relied: () => this.#relied(),
     });
     this.#makeCluster();
@@ -313,16 +308,14 @@ export class CopiesWorld {
     leases.observe(state.members.values(), this.#nowMs);
     this.#absences.observe(state, leases, this.#nowMs);
     const taken = takeFromDead(state, leases, this.#nowMs, this.#absences);
-    if (taken !== undefined) leases.withhold(taken.id);
-    const command =
-      taken ??
-      nextReset(state, leases, this.#nowMs) ??
-      this.#reset(state) ??
-      nextCopies(state, leases, this.#nowMs, this.#absences);
+    const reset = taken === undefined ? (nextReset(state, leases, this.#nowMs) ?? this.#reset(state)) : undefined;
+    const command = taken ?? reset ?? nextCopies(state, leases, this.#nowMs, this.#absences);
     const inTerm = command?.t === 'shards-taken' || command?.t === 'shards-given' || command?.t === 'shard-reset';
     if (command !== undefined && inTerm) {
       const bytes = this.#encode(this.#leader.start, command);
-      this.#inTerm.push({ bytes, withheld: taken?.id, decidedMs: this.#nowMs });
+      const withheld = taken !== undefined ? [taken.id] : reset !== undefined ? countedDead(state, reset) : [];
+      withheld.forEach((id) => leases.withhold(id));
+      this.#inTerm.push({ bytes, withheld });
     } else if (command !== undefined) {
       this.#propose(this.#leader.start, command);
     } else {
@@ -338,11 +331,9 @@ export class CopiesWorld {
   #inTermArrives(): void {
     const [one] = this.#inTerm.splice(0, 1);
     if (one === undefined) return;
-    this.#decidedMs = one.decidedMs;
     this.#commit(one.bytes);
-    this.#decidedMs = Infinity;
     this.#leader.apply(this.#log.length);
-    if (one.withheld !== undefined) this.#leases.release(one.withheld);
+    for (const id of one.withheld) this.#leases.release(id);
   }
 
   #newLeases(): GrantedLeases {
@@ -457,7 +448,7 @@ export class CopiesWorld {
   }
 
   /** Of a shard whose copies are all believed to be lost; operators may be wrong about some. */
-  #reset(state: MetadataState): Command | undefined {
+  #reset(state: MetadataState): ShardReset | undefined {
     if (this.#random.below(8) > 0) return undefined;
     for (const { shard, epoch, owner } of state.shards) {
       const set = state.copySets[shard];

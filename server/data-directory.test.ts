@@ -1,6 +1,15 @@
 import test from 'ava';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { FarkvError } from '../core/errors.js';
@@ -198,6 +207,24 @@ test('a temporary directory is removed at the end, and so is that of a server th
   first.close();
   second.close();
   t.false(existsSync(path));
+});
+
+test('a temporary directory that another start removes before it is locked is left to it, and another made', (t) => {
+  const taken: string[] = [];
+  const directory = open(undefined, {
+    tryLock: (fd) => {
+      if (taken.length < 2) taken.push(dirname(readlinkSync(`/proc/self/fd/${fd}`)));
+      else return addon.tryLock(fd);
+      // The other start holds the lock of the first still, and has removed the second.
+      if (taken.length === 1) return false;
+      rmSync(taken[1]!, { recursive: true });
+      return addon.tryLock(fd);
+    },
+  });
+  t.is(taken.length, 2);
+  t.false(taken.includes(directory.path));
+  t.true(existsSync(join(directory.path, 'identity.json')));
+  directory.close();
 });
 
 test('sockets lie in the data directory where their path fits, else under a name of its own', (t) => {

@@ -15,17 +15,15 @@
  *
  * The directory and its files are for their owner only (0700, 0600): the log holds the cluster's secrets.
  */
-import { closeSync, constants, fsyncSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { FarkvError } from '../core/errors.js';
+import { closeSync, constants, fsyncSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { checkAddresses, memberId, MEMBERS_MAX, raftNumber } from '../core/metadata/check-state.js';
 import { raftIdOf } from '../core/metadata/placement.js';
 import { boolean, hex128, hex64, list, literal, maybe, record, uint, type Check } from '../core/protocol/check.js';
-import { makeDirectory, privateTemporaryDirectory } from '../net/private-directory.js';
 import { syncDirectory } from '../net/sync-directory.js';
-import { fileReason, openRegular, readRegular } from '../net/regular-file.js';
+import { openRegular, readRegular } from '../net/regular-file.js';
 import type { Peer } from './config/settings.js';
+import { cannotUse, lockNamed, lockTemporary, refuse, removeLeftovers, type TryLock } from './directory-lock.js';
 import { describeError } from './log.js';
 import { ownFile } from './own-file.js';
 import { needingRoom } from './raft-storage/disk.js';
@@ -86,24 +84,11 @@ export interface OpenOptions {
   readonly join?: boolean;
   /** 64 random bits, hex; used when the directory is new. */
   readonly newInstance: string;
-  /** native/addon.ts tryLock */
-  readonly tryLock: (fd: number) => boolean;
+  readonly tryLock: TryLock;
 }
 
 /** Of a file of JSON: 64 servers, each with all of its addresses, have less. */
 const FILE_BYTES_MAX = 4 << 20;
-
-function refuse(message: string, cause?: unknown): never {
-  throw new FarkvError('ERR_DATA_DIR', message, cause === undefined ? undefined : { cause });
-}
-
-function lockDirectory(path: string, tryLock: (fd: number) => boolean): number {
-  const how = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
-  const fd = ownFile(join(path, 'lock'), (file) => openRegular(file, how, 0o600));
-  if (tryLock(fd)) return fd;
-  closeSync(fd);
-  refuse(`${path} is in use by another farkv server: stop that one, or give this one a --data-dir of its own`);
-}
 
 export class DataDirectory {
   readonly path: string;
@@ -154,30 +139,14 @@ export class DataDirectory {
 
   /** Throws ERR_DATA_DIR: in use, of another server or cluster, damaged, or not writable. */
   static open(options: OpenOptions): DataDirectory {
-    const ephemeral = options.path === undefined;
-    let path: string;
+    const { path: name, tryLock } = options;
+    const { path, lock } = name === undefined ? lockTemporary(tryLock) : lockNamed(name, tryLock);
     try {
-      path =
-        options.path === undefined ? mkdtempSync(join(privateTemporaryDirectory(), 'run-')) : resolve(options.path);
-      makeDirectory(path);
+      if (name === undefined) removeLeftovers(path, tryLock);
+      return new DataDirectory(path, name === undefined, lock, options);
     } catch (cause) {
-      if (cause instanceof FarkvError) throw cause;
-      refuse(
-        options.path === undefined
-          ? `no directory can be made in ${tmpdir()}: ${fileReason(cause)}; name one with --data-dir, or another place with TMPDIR`
-          : `--data-dir ${options.path} cannot be made: ${fileReason(cause)}${readOnlyHint(cause)}`,
-        cause,
-      );
-    }
-    let lock: number | undefined;
-    try {
-      lock = lockDirectory(path, options.tryLock);
-      if (ephemeral) removeLeftovers(path, options.tryLock);
-      return new DataDirectory(path, ephemeral, lock, options);
-    } catch (cause) {
-      if (lock !== undefined) closeSync(lock);
-      if (cause instanceof FarkvError) throw cause;
-      refuse(`${path} cannot be used: ${(cause as Error).message}${readOnlyHint(cause)}`, cause);
+      closeSync(lock);
+      cannotUse(path, cause);
     }
   }
 
@@ -297,30 +266,8 @@ export class DataDirectory {
   }
 }
 
-/** What to do where a unit of systemd, which INVOCATION_ID tells, has all but its own directories read-only. */
-function readOnlyHint(cause: unknown): string {
-  if ((cause as NodeJS.ErrnoException).code !== 'EROFS' || process.env.INVOCATION_ID === undefined) return '';
-  return ': a unit with ProtectSystem=strict may write there only if ReadWritePaths= names the directory, in a drop-in (systemctl edit farkv)';
-}
-
 /** 0: it names none. */
 function formatOf(value: unknown): number {
   const format = typeof value === 'object' && value !== null && 'format' in value ? value.format : undefined;
   return Number.isInteger(format) ? (format as number) : 0;
-}
-
-/** Temporary directories of servers that were killed: nobody holds their locks any more. */
-function removeLeftovers(own: string, tryLock: (fd: number) => boolean): void {
-  const parent = privateTemporaryDirectory();
-  for (const name of readdirSync(parent)) {
-    const path = join(parent, name);
-    if (!name.startsWith('run-') || path === own) continue;
-    try {
-      const fd = openRegular(join(path, 'lock'));
-      if (tryLock(fd)) rmSync(path, { recursive: true, force: true });
-      closeSync(fd);
-    } catch {
-      // Another server is about to make it, or to remove it.
-    }
-  }
 }

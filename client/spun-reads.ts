@@ -3,6 +3,7 @@
  * never outstanding, so neither a signal nor the end of the client reaches them. Not for: GETs that are awaited
  * (operations.ts).
  */
+import { canSpin, PROVIDERS } from '../core/providers.js';
 import { CompletionField, type NativeClient } from '../native/native-client.js';
 import { Status, statusError, type FarkvError } from './errors.js';
 import type { OperationErrors } from './operation-errors.js';
@@ -11,6 +12,7 @@ import type { ValueMemory } from './value-memory.js';
 import { valueAtOnce, type ValueReader } from './value-reader.js';
 
 const BYTES: number = CompletionField.Bytes;
+const UNSPUN = `a GET can be spun for over ${PROVIDERS.filter(canSpin).join(' and ')} only, not over ${PROVIDERS.filter((p) => !canSpin(p)).join(' or ')}: await get or getInto`;
 
 export class SpunReads {
   readonly #native: NativeClient;
@@ -47,8 +49,6 @@ export class SpunReads {
   }
 
   #failure(status: number, space: number, key: Key): FarkvError {
-    return status === Status.unsupported
-      ? statusError(status, 'a GET cannot be spun for over this transport: await get or getInto')
-      : this.#errors.failure(status, space, key);
+    return status === Status.unsupported ? statusError(status, UNSPUN) : this.#errors.failure(status, space, key);
   }
 }

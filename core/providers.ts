@@ -9,13 +9,15 @@ interface Abilities {
   readonly sameHost: boolean;
   /** Needs a device, which may be missing, or lost: its addresses are the device's own. */
   readonly needsDevice: boolean;
+  /** A GET takes so little time that its caller may spin for it (FAB_CAN_SPIN of native/fabric/fabric.h). */
+  readonly canSpin: boolean;
 }
 
 /** The better one first: where several lead to a server, the first of them is taken. */
 const abilities = {
-  shm: { sameHost: true, needsDevice: false },
-  verbs: { sameHost: false, needsDevice: true },
-  tcp: { sameHost: false, needsDevice: false },
+  shm: { sameHost: true, needsDevice: false, canSpin: true },
+  verbs: { sameHost: false, needsDevice: true, canSpin: true },
+  tcp: { sameHost: false, needsDevice: false, canSpin: false },
 } as const satisfies Record<string, Abilities>;
 
 export type Provider = keyof typeof abilities;
@@ -36,3 +38,4 @@ export const DEVICES_MAX = 2;
 
 export const isSameHost = (provider: Provider): boolean => abilities[provider].sameHost;
 export const needsDevice = (provider: Provider): boolean => abilities[provider].needsDevice;
+export const canSpin = (provider: Provider): boolean => abilities[provider].canSpin;

@@ -10,7 +10,7 @@ import { COMMAND_LIMITS } from '../core/protocol/index.js';
 import type { MetadataDriver } from './metadata/driver.js';
 import type { Followed, Peers } from './metadata/peers.js';
 import { checkLeaseRequest, type LeaseGrantor } from './metadata/lease-grantor.js';
-import type { LeaderDuties } from './metadata/leader-duties.js';
+import { IN_TERM, type LeaderDuties } from './metadata/leader-duties.js';
 import { noSuchCall } from './operator-calls.js';
 import { answerReset } from './shard-reset.js';
 import { OWN_READINESS, OWN_STATUS } from './http/bounds.js';
@@ -101,16 +101,10 @@ async function status(context: CallContext, call: StatusCall): Promise<ClusterSt
  */
 function propose({ driver, peers }: CallContext, args: unknown): Record<string, never> {
   const entry = checkPropose(args, 'propose').bytes;
-  // Only the leader itself knows whether an owner's lease is over, and only in its term
-  // (core/metadata/owner-leases.ts).
   const { command } = decodeProposal(entry);
   const early = tooEarly(command, driver.state.formatVersion);
   if (early !== undefined) throw early;
-  if (command.t === 'shards-taken' || command.t === 'shards-given' || command.t === 'shard-reset')
-    throw new FarkvError('ERR_UNAUTHORIZED', 'shards are taken by the leader alone');
-  // It alone knows which formats the servers know (metadata/lease-grantor.ts).
-  if (command.t === 'raise-format')
-    throw new FarkvError('ERR_UNAUTHORIZED', 'the format is raised by the leader alone');
+  if (IN_TERM.has(command.t)) throw new FarkvError('ERR_UNAUTHORIZED', `${command.t} is proposed by the leader alone`);
   const refusal = driver.propose(entry);
   if (refusal === undefined) return {};
   if (refusal === 'not-leader') throw noLeader(driver, peers);

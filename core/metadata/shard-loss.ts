@@ -58,7 +58,8 @@ export function countedDead({ shards, members, copySets }: MetadataState, { shar
   const isLost = ({ id, member, start }: Copy): boolean =>
     id !== undefined && lost.includes(id) && members.get(member)?.incarnation === start;
   const holders = (copySets[shard]?.copies ?? []).filter(isLost).map(({ member }) => member);
-  return [...new Set(owner === undefined ? holders : [owner, ...holders])].filter((id) => id !== to);
+  const dead = owner === undefined ? holders : [owner, ...holders]; // mutation: lost/given-up-granted
+  return [...new Set(dead)].filter((id) => id !== to);
 }
 
 /** What another entry is under way against is not taken a second time. */

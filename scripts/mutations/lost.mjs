@@ -24,6 +24,10 @@ export const mutations = rows('lost', {
       'a copy of which the metadata has heard in the same look as of the end of its owner is given up in the same way',
     ),
   ],
+  'given-up-granted': [
+    without('...holders'),
+    loss('servers whose values a reset gives up are known, and none is given up by two entries at once'),
+  ],
   'none-reset-to': [without('isRenounced'), GIVEN_UP],
   'given-up-in-sync': [never(), GIVEN_UP],
   'joining-removed': [

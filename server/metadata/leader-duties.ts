@@ -60,7 +60,12 @@ export interface ResetDone {
 }
 
 /** What rests on what the leader of this term knows, and so is proposed in it or not at all. */
-const IN_TERM: ReadonlySet<Command['t']> = new Set(['shards-taken', 'shards-given', 'raise-format', 'shard-reset']);
+export const IN_TERM: ReadonlySet<Command['t']> = new Set([
+  'shards-taken',
+  'shards-given',
+  'raise-format',
+  'shard-reset',
+]);
 const PROPOSE_MS = 10_000;
 const RETRY_MS = 1000;
 const RECONCILE_MS = 100;

@@ -5,6 +5,7 @@
  */
 import type { AssignShards, Command, RaiseFormat, ShardMove, ShardsTaken, TakenShard } from './commands.js';
 import { Absences, copyLooksMs, nextCopies, taker } from './copy-policy.js';
+import { alreadyWithheld } from './counted-dead.js';
 import { isUnassigned } from './copy-sets.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { keepersOf } from './placement.js';
@@ -29,7 +30,7 @@ export function takeFromDead(
 ): ShardsTaken | undefined {
   for (const member of state.members.values()) {
     const own = state.shards.filter((s) => s.owner === member.id);
-    if (own.length === 0 || leases.withheld(member.id) || !leases.dead(member.id, nowMs)) continue;
+    if (own.length === 0 || !leases.dead(member.id, nowMs)) continue;
     const takers = new Map(own.map((s) => [s.shard, taker(state, s.shard, leases, nowMs, absences)]));
     const alive = usable(state, leases, nowMs);
     // Rather a member that is to go than none.
@@ -46,7 +47,9 @@ export function takeFromDead(
       if (to !== undefined) return [{ ...name, to }];
       return heir === undefined || heir === 'empty' ? [] : [{ ...name, to: heir.member, copy: heir.id }];
     });
-    if (shards.length > 0) return { t: 'shards-taken', id: member.id, incarnation: member.incarnation, shards };
+    if (shards.length === 0) continue;
+    const command: ShardsTaken = { t: 'shards-taken', id: member.id, incarnation: member.incarnation, shards };
+    if (alreadyWithheld(state, command, leases) === undefined) return command;
   }
   return undefined;
 }

@@ -3,7 +3,9 @@ import { CopyLog } from '../../test/support/copy-log.js';
 import { HELD, leasesAt } from '../../test/support/leases-at.js';
 import { hexOf, joinOf } from '../../test/support/metadata-log.js';
 import type { GrantedLeases } from './owner-leases.js';
-import { countedDead, nextReset, planReset } from './shard-loss.js';
+import { countedDead } from './counted-dead.js';
+import { takeFromDead } from './leader-policy.js';
+import { nextReset, planReset } from './shard-loss.js';
 
 const NOW = 4 * HELD;
 const alive = (...ids: string[]): GrantedLeases => leasesAt(NOW, { [NOW]: ids });
@@ -62,6 +64,21 @@ test('servers whose values a reset gives up are known, and none is given up by t
   log.do(joinOf(backup, 51, Number(backup.slice(1))));
   const later = planReset(log.state, { shard: 0 }, alive(...others, backup), NOW);
   t.false(countedDead(log.state, later.command).includes(backup), 'a later start has none of its values');
+});
+
+test('an owner whose shard comes empty to another counts as dead with the servers of its copies', (t) => {
+  const { log, owner, backup, others } = twoCopies();
+  log.do({ t: 'policy-set', tenant: 0, level: 'replicated', replicas: 2, minInSync: 1, onLoss: 'empty' });
+  const leases = alive(...others);
+  const command = takeFromDead(log.state, leases, NOW)!;
+  t.is(command.shards[0]?.copy, undefined);
+  t.deepEqual(countedDead(log.state, command).sort(), [owner, backup].sort());
+  leases.withhold(backup);
+  t.is(takeFromDead(log.state, leases, NOW), undefined, 'what becomes of its values is decided elsewhere');
+  leases.release(backup);
+  t.deepEqual(takeFromDead(log.state, leases, NOW), command);
+  const promoted = takeFromDead(log.state, alive(backup, ...others), NOW)!;
+  t.deepEqual(countedDead(log.state, promoted), [owner], 'its copy is given to it');
 });
 
 test('a vacant shard whose policy waits for nobody is served empty once nobody who has its values is there', (t) => {

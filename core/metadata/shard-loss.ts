@@ -5,6 +5,7 @@
  */
 import { FarkvError } from '../errors.js';
 import type { ShardReset } from './copy-commands.js';
+import { alreadyWithheld } from './counted-dead.js';
 import { isMarked, isRenounced, isUnassigned, isWhole, mayCome, mayLead, policyOf, waitsOnLoss } from './copy-sets.js';
 import { usable } from './leader-policy.js';
 import type { GrantedLeases } from './owner-leases.js';
@@ -48,23 +49,9 @@ export function planReset(state: MetadataState, asked: ResetAsked, leases: Grant
   return unlessTaken(state, leases, { command: { t: 'shard-reset', ...name, to, lost: ids }, lost });
 }
 
-/**
- * The servers that a reset counts as dead: the owner, and those of the copies that it gives up. They are granted no lease
- * until it is known what became of the entry (GrantedLeases.withhold): one that is back before it is applied would have
- * its values given up while it lives.
- */
-export function countedDead({ shards, members, copySets }: MetadataState, { shard, to, lost }: ShardReset): string[] {
-  const owner = shards[shard]?.owner;
-  const isLost = ({ id, member, start }: Copy): boolean =>
-    id !== undefined && lost.includes(id) && members.get(member)?.incarnation === start;
-  const holders = (copySets[shard]?.copies ?? []).filter(isLost).map(({ member }) => member);
-  const dead = owner === undefined ? holders : [owner, ...holders]; // mutation: lost/given-up-granted
-  return [...new Set(dead)].filter((id) => id !== to);
-}
-
 /** What another entry is under way against is not taken a second time. */
 function unlessTaken(state: MetadataState, leases: GrantedLeases, reset: Reset): Reset {
-  const taken = countedDead(state, reset.command).find((id) => leases.withheld(id));
+  const taken = alreadyWithheld(state, reset.command, leases);
   if (taken === undefined) return reset;
   throw new FarkvError('ERR_BUSY', `shards of ${taken} are being given to others: try again`);
 }

@@ -192,6 +192,27 @@ test('a copy that follows another owner joins again with what it has, too', (t) 
   t.deepEqual(rig.see(rig.removed(rig.shards.memberId)), ['wait 40000']);
 });
 
+test('a copy follows an owner anew that was replaced and is back, also where it sees both at once', (t) => {
+  const rig = inSync();
+  const [heir = ''] = rig.log.others.filter((id) => id !== rig.shards.memberId);
+  const first = rig.log.owner ?? '';
+  rig.log.with(heir);
+  rig.see();
+  const goesTo = (id: string): void => {
+    t.is(rig.log.promote(id), 'ok');
+    const [before = ''] = [first, heir].filter((other) => other !== id);
+    rig.log.do(rig.log.inSync(before, rig.log.copy(before)?.id ?? ''));
+  };
+  for (const id of [heir, first]) {
+    goesTo(id);
+    t.true(rig.see().includes('follow owner'));
+  }
+  for (const id of [heir, first]) goesTo(id);
+  t.is(rig.log.copy(rig.shards.memberId)?.state, 'in-sync');
+  t.deepEqual(rig.see(), ['follow owner']);
+  t.deepEqual(rig.see(), []);
+});
+
 test('a copy that its owner does not know begins anew, unless it is in sync', (t) => {
   const rig = inSync();
   t.deepEqual(rig.notices(rig.id, 'unknown'), []);

@@ -314,8 +314,9 @@ function remove(c: ShardContext, local: Backup, state: At<'following'>, entry: C
   });
 }
 
-function ownerKey({ worker }: Shard, { id, incarnation }: Member): string {
-  return `${id}/${incarnation}/${worker}`;
+/** With the epoch: an owner that was replaced and is back has let go of all that followed it. */
+function ownerKey({ worker, epoch }: Shard, { id, incarnation }: Member): string {
+  return [id, incarnation, worker, epoch].join('/'); // mutation: shards/follows-by-name
 }
 
 /** The data plane says that the owner is gone. That is a suspicion: the owner may serve for as long as it has leases. */

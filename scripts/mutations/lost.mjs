@@ -28,6 +28,10 @@ export const mutations = rows('lost', {
     without('...holders'),
     loss('servers whose values a reset gives up are known, and none is given up by two entries at once'),
   ],
+  'taken-empty-granted': [
+    never('copy'),
+    loss('an owner whose shard comes empty to another counts as dead with the servers of its copies'),
+  ],
   'none-reset-to': [without('isRenounced'), GIVEN_UP],
   'given-up-in-sync': [never(), GIVEN_UP],
   'joining-removed': [

@@ -18,6 +18,10 @@ export const mutations = rows('shards', {
     instead('damaged', 'damaged || full'),
     full('a copy that is full and that changes need stays, with all that was acknowledged, and its server says so'),
   ],
+  'follows-by-name': [
+    without('epoch'),
+    backup('a copy follows an owner anew that was replaced and is back, also where it sees both at once'),
+  ],
   'handover-undecided': [
     without('set.config'),
     handover('an owner that does not know what came of its handover goes on in a later config only'),

@@ -5,9 +5,11 @@
  * core/metadata/leader-policy.ts.
  */
 import { FarkvError } from '../../core/errors.js';
-import type { Bootstrap, Command } from '../../core/metadata/commands.js';
+import type { Bootstrap, Command, ShardsTaken } from '../../core/metadata/commands.js';
+import type { ShardReset } from '../../core/metadata/copy-commands.js';
 import { Absences } from '../../core/metadata/copy-policy.js';
-import { countedDead, nextReset, planReset, type ResetAsked } from '../../core/metadata/shard-loss.js';
+import { countedDead } from '../../core/metadata/counted-dead.js';
+import { nextReset, planReset, type ResetAsked } from '../../core/metadata/shard-loss.js';
 import { dueCommand, nextLookMs, nextOwners } from '../../core/metadata/leader-policy.js';
 import { keepersOf } from '../../core/metadata/placement.js';
 import { Failovers } from '../../core/metadata/failovers.js';
@@ -193,17 +195,15 @@ export class LeaderDuties {
     const current = grantor();
     if (current === undefined) return 'unknown';
     // In the term in which the servers reported what they know, or in which the leases were granted (lease-grantor.ts).
-    if (command.t === 'shard-reset') {
-      this.#news.vacantReset(command);
-      return await this.#take(command, countedDead(driver.state, command), current);
-    }
-    if (command.t !== 'shards-taken') return await proposeInTerm(command, current.term);
-    this.#news.taken(command);
-    return await this.#take(command, [command.id], current);
+    if (command.t === 'shard-reset') this.#news.vacantReset(command);
+    else if (command.t === 'shards-taken') this.#news.taken(command);
+    else return await proposeInTerm(command, current.term);
+    return await this.#take(command, current);
   }
 
   /** Takes from dead servers: shards, or what they have of one. */
-  async #take(command: Command, dead: readonly string[], { leases, term }: GrantState): Promise<Outcome> {
+  async #take(command: ShardsTaken | ShardReset, { leases, term }: GrantState): Promise<Outcome> {
+    const dead = countedDead(this.#options.driver.state, command);
     // From here on they are granted nothing, until it is certain what became of the entry. If this term ends before, the
     // next leader knows.
     const release = (): void => dead.forEach((id) => leases.release(id));
@@ -240,7 +240,7 @@ export class LeaderDuties {
       `shard ${command.shard} is reset by an operator: it goes to ${command.to}, ${command.from === undefined ? 'empty' : 'with a copy that may lack changes'}`,
       { event: 'shard-is-reset', shard: command.shard, to: command.to, empty: command.from === undefined },
     );
-    const outcome = await this.#take(command, countedDead(driver.state, command), current);
+    const outcome = await this.#take(command, current);
     if (outcome === 'unknown') throw new FarkvError('ERR_BUSY', 'the leader has changed meanwhile: check farkv status');
     if (!outcome.ok) throw new FarkvError(outcome.code, outcome.message);
     return done;

@@ -11,7 +11,8 @@
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
 import { lostMove, nextLookMs, nextOwners, takeFromDead } from '../../core/metadata/leader-policy.js';
 import { GrantedLeases, HeldLease } from '../../core/metadata/owner-leases.js';
-import { countedDead, nextReset } from '../../core/metadata/shard-loss.js';
+import { countedDead } from '../../core/metadata/counted-dead.js';
+import { nextReset } from '../../core/metadata/shard-loss.js';
 import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
 import type { Ready } from '../../core/raft/index.js';
 import { Violation } from './checker.js';
@@ -350,8 +351,9 @@ export class Owners {
       const proposer = this.#propose(member, take);
       if (proposer === undefined) return;
       if (this.mistake !== 'grants go on while shards are taken') {
-        leases.withhold(take.id);
-        taking.set(proposer, [take.id]);
+        const dead = countedDead(state, take);
+        dead.forEach((id) => leases.withhold(id));
+        taking.set(proposer, dead);
       }
       this.counters.taken++;
       return;

@@ -11,7 +11,8 @@ import { isWhole } from '../../../core/metadata/copy-sets.js';
 import { lostMove, nextOwners, takeFromDead } from '../../../core/metadata/leader-policy.js';
 import { MetadataMachine } from '../../../core/metadata/machine.js';
 import { GrantedLeases, heldMs } from '../../../core/metadata/owner-leases.js';
-import { countedDead, nextReset } from '../../../core/metadata/shard-loss.js';
+import { countedDead } from '../../../core/metadata/counted-dead.js';
+import { nextReset } from '../../../core/metadata/shard-loss.js';
 import type { Copy, LeaseTerms, MetadataState } from '../../../core/metadata/state.js';
 import { Random } from '../../support/random.js';
 import { CopyCheck, type Relied } from './check.js';
@@ -313,7 +314,8 @@ export class CopiesWorld {
     const inTerm = command?.t === 'shards-taken' || command?.t === 'shards-given' || command?.t === 'shard-reset';
     if (command !== undefined && inTerm) {
       const bytes = this.#encode(this.#leader.start, command);
-      const withheld = taken !== undefined ? [taken.id] : reset !== undefined ? countedDead(state, reset) : [];
+      const deadly = taken ?? reset;
+      const withheld = deadly === undefined ? [] : countedDead(state, deadly);
       withheld.forEach((id) => leases.withhold(id));
       this.#inTerm.push({ bytes, withheld });
     } else if (command !== undefined) {

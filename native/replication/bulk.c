@@ -51,6 +51,12 @@ op *bulk_next(shard *s) {
     return NULL;
 }
 
+/* A copy that nobody waits for has no room: it is asked again when somebody waits for it, or with the record. */
+static void withdraw(sender *f, op *o, int i) {
+    backup_link_forgets(f, o->prepared.version);
+    o->announced &= (uint8_t) ~(1u << i); /* mutation: bulk/refusal-kept */
+}
+
 /* Without a number: it has no effect, wherever its value lies. */
 static void end(op *o, fkv_status status) {
     shard *s = o->shard;
@@ -168,6 +174,8 @@ void bulk_pulled(sender *f, uint64_t version, fkv_status status) {
             o->pulled |= (uint8_t)(1u << i);
         else if (s->repl.owner.peer[i].standing >= REPLICA_REQUIRED)
             end(o, status);
+        else
+            withdraw(f, o, i);
         backup_links_wake(s); /* others may be announced */
         return;
     }

@@ -140,8 +140,10 @@ static int announce_next(sender *f, const uncommitted *p, const peer_out *out) {
     backup *b = p->s->repl.copy;
     uint8_t before = p->of ? p->of->announced : backup_record_at(b, p->lsn)->announced, announced = before;
     int e = bulk_announce(f, out, uncommitted_prepared(p), r, key, &announced);
+    int i = replica_place(&p->s->repl.owner, f->id);
+    bool has = p->of && i >= 0 && p->of->pulled >> i & 1;
+    if (e == 0 && !has) f->pulls = p->lsn; /* mutation: bulk/pulls-unseen */
     if (announced == before) return e;
-    f->pulls = p->lsn;
     if (p->of)
         p->of->announced = announced;
     else

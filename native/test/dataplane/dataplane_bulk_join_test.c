@@ -1,5 +1,6 @@
 /* dataplane_bulk_join_test.c: large values and copies that join: what takes effect before a copy has it is pulled from the
  * owner's table, unless its key was changed since; what has no number is pulled once the copy is waited for. */
+#include "../../replication/bulk.h"
 #include "../../replication/sender.h"
 #include "../../dataplane/op.h"
 #include "join_rig.h"
@@ -96,13 +97,16 @@ static struct {
     uint64_t sent, last;
     uint32_t pulled; /* changes that have no number */
     uint32_t announced;
+    uint32_t offers; /* of the first of them: to so many copies */
 } seen;
 static void do_look(worker *w, void *ctx) {
     const shard *s = w->by_number[number];
     (void)ctx;
     seen.sent = list_empty(&s->repl.senders) ? 0 : LIST_OF(s->repl.senders.next, sender, of_shard)->sent;
     seen.last = s->repl.owner.last;
-    seen.pulled = seen.announced = 0;
+    seen.pulled = seen.announced = seen.offers = 0;
+    if (!list_empty(&s->repl.bulks))
+        seen.offers = (uint32_t)__builtin_popcount(LIST_OF(s->repl.bulks.next, op, link)->announced);
     for (const fkv_list *l = s->repl.bulks.next; l != &s->repl.bulks; l = l->next, seen.pulled++)
         seen.announced += LIST_OF(l, op, link)->announced != 0;
 }
@@ -229,6 +233,70 @@ TEST(a_copy_that_is_waited_for_no_more_gets_what_was_announced_to_it) {
     end();
 }
 
+/* Two copies, both waited for. */
+static void two_copies_up(void) {
+    uint64_t lsn;
+    join_lease_ms = 100 * 1000; /* as long as a worker stands still */
+    owner_up();
+    for (int s = SECOND; s <= THIRD; s++) {
+        node_up(s, 1);
+        node_joined(s, FIRST);
+        CHECK_EQ(node_requires(FIRST, id_of(s), &lsn), FKV_OK);
+    }
+}
+static void do_send_to_second(worker *w, void *ctx) {
+    *(uint64_t *)ctx = sender_of(w->by_number[number], id_of(SECOND))->sent;
+}
+
+TEST(what_follows_waits_though_the_copy_is_waited_for_no_more_while_it_pulls) {
+    uint64_t sent;
+    two_copies_up();
+    rig_hold_up_by(&held, &nodes[SECOND].r, number);
+    uint64_t id = large_put_begin(&c, &value, "alpha", SIZE);
+    UNTIL(seen.offers == 2);
+    CHECK_EQ(node_configures(FIRST, 1 << THIRD, 1, 1), FKV_OK);
+    CHECK_EQ(raw_end(&c, id), FKV_OK);
+    CHECK_EQ(put("alpha", "one").status, FKV_OK);
+    CHECK_EQ(put("alpha", "two").status, FKV_OK);
+    rig_visit(&nodes[FIRST].r, do_send_to_second, &sent);
+    CHECK_EQ(sent, 1);
+    rig_let_go(&held);
+    comes_in_sync(2);
+    end();
+}
+
+static void do_refuse(worker *w, void *ctx) {
+    shard *s = w->by_number[number];
+    (void)ctx;
+    op *o = LIST_OF(s->repl.bulks.next, op, link);
+    bulk_pulled(sender_of(s, id_of(SECOND)), o->prepared.version, FKV_TABLE_FULL);
+}
+
+TEST(a_copy_that_had_no_room_while_nobody_waited_for_it_is_asked_again) {
+    rig_hold other;
+    two_copies_up();
+    rig_hold_up_by(&held, &nodes[SECOND].r, number);
+    rig_hold_up_by(&other, &nodes[THIRD].r, number);
+    uint64_t id = large_put_begin(&c, &value, "alpha", SIZE);
+    UNTIL(seen.offers == 2);
+    CHECK_EQ(node_configures(FIRST, 1 << THIRD, 1, 1), FKV_OK);
+    rig_visit(&nodes[FIRST].r, do_refuse, NULL);
+    UNTIL(seen.offers == 1);
+    rig_call required;
+    rig_call_init(&required);
+    dataplane_require_copy(plane(FIRST), number, id_of(SECOND), rig_done, &required);
+    UNTIL(seen.offers == 2);
+    rig_let_go(&held);
+    rig_let_go(&other);
+    CHECK_EQ(raw_end(&c, id), FKV_OK);
+    CHECK_EQ(rig_wait(&required), FKV_OK);
+    free(required.result);
+    CHECK_EQ(node_configures(FIRST, 1 << SECOND | 1 << THIRD, 2, 1), FKV_OK);
+    next_owner();
+    expect_large("alpha", SIZE);
+    end();
+}
+
 TEST(a_copy_without_room_for_what_took_effect_is_none) {
     owner_up();
     join_memory = SMALL_MEMORY;
@@ -281,6 +349,8 @@ static void tests(void) {
     RUN(large_values_that_were_changed_since_are_none_at_a_copy_that_joins);
     RUN(what_follows_a_large_value_waits_at_the_owner_until_the_copy_has_it);
     RUN(a_copy_that_is_waited_for_no_more_gets_what_was_announced_to_it);
+    RUN(what_follows_waits_though_the_copy_is_waited_for_no_more_while_it_pulls);
+    RUN(a_copy_that_had_no_room_while_nobody_waited_for_it_is_asked_again);
     RUN(a_copy_without_room_for_what_took_effect_is_none);
     RUN(a_copy_has_room_for_large_values_though_more_were_changed_since);
     RUN(a_large_value_without_a_number_ends_when_there_are_too_few_copies);

@@ -17,6 +17,12 @@ test('a server of several is rebuilt from the others, with a join token where it
   );
 });
 
+test('a server that came to others which are gone since is not sent to them', (t) => {
+  const last = { joined: true, servers: known('s2') };
+  for (const given of [{ id: 's2' }, { id: 's2', join: '127.0.0.1:9400' }])
+    t.regex(howToRebuild(settings(given), last), /^No other server has its log/);
+});
+
 test('a server that is alone is not sent to others; one that others came to, or that came to others, is', (t) => {
   const alone = settings({ id: 's1' });
   for (const servers of [undefined, known('s1')])

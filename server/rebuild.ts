@@ -9,7 +9,7 @@ export function howToRebuild(
   { joined, servers }: Pick<DataDirectory, 'joined' | 'servers'>,
 ): string {
   const copy = 'put back a copy of its directory made since it last ran';
-  const isAlone = !joined && join.length === 0 && (servers ?? peers).length === 1;
+  const isAlone = servers === undefined ? !joined && join.length === 0 && peers.length === 1 : servers.length === 1;
   if (isAlone) return `No other server has its log: ${copy}, or restore a farkv backup into a new cluster`;
   const shown = isOpen(access) ? '' : ', and --join-token-file with a new token of farkv join-token create';
   return `Rebuild the member from the others: farkv member remove ${id}, then start it with an empty data directory, with --join instead of --peers${shown}; or ${copy}`;

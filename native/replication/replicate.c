@@ -101,8 +101,14 @@ static void commit_inherited(shard *s, uint64_t to) {
     }
 }
 
-static void take_ready(shard *s, uint64_t last) {
-    for (op *o; !list_empty(&s->repl.bulks) && (o = bulk_next(s));) draw(o);
+/* Large values that every required copy has; false: none, or the window is full. */
+static bool draw_bulks(shard *s) {
+    bool drawn = false;
+    for (op *o; !list_empty(&s->repl.bulks) && (o = bulk_next(s)); drawn = true) draw(o);
+    return drawn;
+}
+
+static void commit_ready(shard *s, uint64_t last) {
     uint64_t committed = replica_commit(&s->repl.owner);
     if (s->repl.copy) commit_inherited(s, committed);
     while (!list_empty(&s->repl.unacked)) {
@@ -117,6 +123,13 @@ static void take_ready(shard *s, uint64_t last) {
         list_push(&s->w->ready, &o->link);
         s->w->feed_starved = true; /* there is room in the window */
     }
+}
+
+/* Room in the window goes to large values first: small changes that wait for it are fed later in the turn, and would
+ * take all of it each time. */
+static void take_ready(shard *s, uint64_t last) {
+    draw_bulks(s);
+    do { commit_ready(s, last); } while (draw_bulks(s)); /* mutation: bulk/window-full */
 }
 
 void replicate_pulled(shard *s) { take_ready(s, DATAPLANE_LAST_NONE); }

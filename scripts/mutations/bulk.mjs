@@ -15,6 +15,10 @@ export const mutations = rows('bulk', {
   'dropped-while-fetched': [never(), lost],
   'read-left-behind': [instead('|| q->reading', ''), fetch('memory_that_a_read_was_left_behind_in_is_not_used_again')],
   'detached-while-read': [instead('|| r->users', ''), fetch('a_region_makes_room_only_when_no_read_is_of_it')],
+  'window-full': [
+    instead('draw_bulks(s)', 'false'),
+    by('dataplane_replicate')('a_large_value_takes_room_in_the_window_before_small_changes'),
+  ],
   'pulls-unseen': [
     instead('!has', 'announced != before'),
     joins('what_follows_waits_though_the_copy_is_waited_for_no_more_while_it_pulls'),

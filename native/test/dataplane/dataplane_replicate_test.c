@@ -1,7 +1,8 @@
 /* dataplane_replicate_test.c: changes of a shard whose backups have to have them first. The backups are the test's: it
  * acknowledges for them, on the worker's thread, as a link to one will. */
+#include "../../dataplane/op.h"
 #include "../../replication/replicate.h"
-#include "raw_client.h"
+#include "large_values.h"
 #include "worker_visit.h"
 
 static fab_provider provider;
@@ -269,6 +270,35 @@ TEST(a_change_waits_while_the_window_is_full) {
     down();
 }
 
+static bool seen_bulk;
+static void look_for_bulk(shard *s, uint64_t unused) {
+    (void)unused;
+    seen_bulk = !list_empty(&s->repl.bulks);
+}
+/* The backup has the value of a change without a number. */
+static void pulled(shard *s, uint64_t unused) {
+    (void)unused;
+    LIST_OF(s->repl.bulks.next, op, link)->pulled = UINT8_MAX;
+}
+TEST(a_large_value_takes_room_in_the_window_before_small_changes) {
+    enum { LARGE = 64 << 10 };
+    memory value;
+    up();
+    memory_make(&value, &c, LARGE, 7);
+    uint64_t large = large_put_begin(&c, &value, "alpha", LARGE);
+    for (seen_bulk = false; !seen_bulk; raw_poll(&c)) on_worker(look_for_bulk, 0);
+    fill_window();
+    on_worker(pulled, 0);
+    on_worker(acknowledge, REPLICA_WINDOW);
+    on_worker(look, 0);
+    CHECK_EQ(seen_last, REPLICA_WINDOW + 1);
+    on_worker(acknowledge, REPLICA_WINDOW + 1);
+    CHECK_EQ(raw_end(&c, large), FKV_OK);
+    empty_window();
+    memory_free(&value);
+    down();
+}
+
 TEST(a_change_does_not_wait_for_ever_while_the_window_is_full) {
     up();
     fill_window();
@@ -318,6 +348,7 @@ static void tests(void) {
     RUN(the_change_of_a_client_that_is_gone_goes_on_and_a_data_plane_stops_with_it);
     RUN(an_owner_answers_and_grants_no_longer_than_its_backup_lets_it);
     RUN(a_change_waits_while_the_window_is_full);
+    RUN(a_large_value_takes_room_in_the_window_before_small_changes);
     RUN(a_change_does_not_wait_for_ever_while_the_window_is_full);
     RUN(a_request_that_is_told_says_for_whom_it_waited);
 }

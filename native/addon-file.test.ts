@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { inRepository } from '../bench/repository.js';
-import { addonFile, builtFile, cLibrary, libraryOf, prebuiltFile, processorOf } from './addon-file.js';
+import { addonFile, builtFile, checkWhole, cLibrary, libraryOf, prebuiltFile, processorOf } from './addon-file.js';
 import { findNodeGyp } from './source-build.js';
 
 function folder(t: ExecutionContext): string {
@@ -121,4 +121,22 @@ test('node-gyp is the one that npm names, else the one of the project', (t) => {
   t.is(findNodeGyp(project, { npm_config_node_gyp: named }), named);
   t.is(findNodeGyp(project, { npm_config_node_gyp: join(project, 'gone.js') }), own);
   t.is(findNodeGyp(project, {}), own);
+});
+
+test('an addon that is cut off anywhere is an error that names it, before it is loaded', (t) => {
+  const whole = addonFile(inRepository('.'));
+  t.notThrows(() => checkWhole(whole));
+  const bytes = readFileSync(whole);
+  const part = join(folder(t), 'part.node');
+  for (const length of [64, 1000, bytes.length >> 1, bytes.length - 1]) {
+    writeFileSync(part, bytes.subarray(0, length));
+    t.throws(() => checkWhole(part), {
+      code: 'ERR_ADDON',
+      message: new RegExp(`part\\.node is cut off: it has ${length} of \\d+ bytes\\. Install farkv again, or build it`),
+    });
+  }
+  for (const text of ['', ADDONS.glibc.slice(0, 30)]) {
+    writeFileSync(part, text, 'latin1');
+    t.notThrows(() => checkWhole(part), 'the loader says what it is');
+  }
 });

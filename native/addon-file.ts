@@ -2,7 +2,7 @@
  * Where an installed package has its addon: the one that was built there, if it is for the processor and the C library of
  * this Node.js, else the prebuilt one for both. Not for: loading it (package.ts), building it (source-build.ts).
  */
-import { closeSync, existsSync, openSync, readSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { FarkvError } from '../core/errors.js';
 
@@ -34,6 +34,27 @@ const MACHINE_OFFSET = 18;
 export function processorOf(head: Buffer): string | undefined {
   if (head.length < MACHINE_OFFSET + 2 || head.toString('latin1', 0, ELF_MAGIC.length) !== ELF_MAGIC) return undefined;
   return MACHINES.get(head.readUInt16LE(MACHINE_OFFSET));
+}
+
+/** Of the header of ELF64: where the table of sections, the last that a linker writes, begins; and its size, in two parts. */
+const [SECTIONS_OFFSET, SECTION_BYTES_OFFSET, SECTION_COUNT_OFFSET] = [0x28, 0x3a, 0x3c];
+const HEADER_BYTES = 64;
+
+/**
+ * Throws ERR_ADDON where the file is shorter than its header says: its pages beyond the end would end the process by
+ * SIGBUS when it is loaded. What has no such header is left to the loader.
+ */
+export function checkWhole(path: string): void {
+  const head = headOf(path);
+  if (head.length < HEADER_BYTES || head.toString('latin1', 0, ELF_MAGIC.length) !== ELF_MAGIC) return;
+  const sections = head.readUInt16LE(SECTION_BYTES_OFFSET) * head.readUInt16LE(SECTION_COUNT_OFFSET);
+  const least = Number(head.readBigUInt64LE(SECTIONS_OFFSET)) + sections;
+  const { size } = statSync(path);
+  if (size >= least) return;
+  throw new FarkvError(
+    'ERR_ADDON',
+    `the native addon ${path} is cut off: it has ${size} of ${least} bytes. Install farkv again, or ${HOW_TO_BUILD}`,
+  );
 }
 
 /** Empty also where the file cannot be read: a program may be executed without that, and loading an addon reports it. */

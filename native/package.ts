@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { FarkvError } from '../core/errors.js';
-import { addonFile, HOW_TO_BUILD } from './addon-file.js';
+import { addonFile, checkWhole, HOW_TO_BUILD } from './addon-file.js';
 import { packageRoot, whyNotLoaded } from './runtime.js';
 
 /** Modules that are the entry of a thread, as paths in dist/. */
@@ -31,6 +31,7 @@ export function sourceFolder(): string | undefined {
 /** What the addon exports. Throws ERR_ADDON. */
 export function loadAddon(): unknown {
   const file = addonFile(packageRoot(import.meta.url));
+  checkWhole(file);
   try {
     return createRequire(import.meta.url)(file) as unknown;
   } catch (cause) {

@@ -27,7 +27,7 @@ import { PACKAGE_VERSION } from '../native/version.js';
 import { answerCall, type CallContext } from './calls.js';
 import type { ServerSettings } from './config/settings.js';
 import { secretsOf } from './config/secret-file.js';
-import { checkSize } from './config/cluster-size.js';
+import { checkFirstStart, checkSize } from './config/cluster-size.js';
 import { checkTenants } from './config/tenants.js';
 import { formatHostPort } from './config/units.js';
 import { isOpen, Tokens } from './control/auth.js';
@@ -205,7 +205,10 @@ export class FarkvNode {
     this.#undo.push(() => group.stop());
     const ports = await this.#ports(group, directory);
     this.#undo.push(() => group.handOver());
-    if (directory.clusterId === '') await tryListening(this.#settings, transports, this.#native.rdmaAddresses);
+    if (directory.clusterId === '') {
+      if (!votesOnly && !directory.joined) checkFirstStart(this.#settings, this.#native.constants.memoryMin);
+      await tryListening(this.#settings, transports, this.#native.rdmaAddresses);
+    }
 
     if (directory.joined) await this.#askForPlace(group, directory, ports);
     group.start(ports.peer);

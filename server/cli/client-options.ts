@@ -246,6 +246,17 @@ export function durationOf(name: string, text: string): number {
   }
 }
 
+/** After which an entry expires; undefined: never. A bare number is refused: it may be meant in seconds. */
+export function ttlOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const bare = /^\s*\d+(\.\d+)?\s*$/u.test(text);
+  if (bare && Number(text) > 0)
+    throw new FarkvError('ERR_CONFIG', `--ttl ${text}: the unit is missing: ${text.trim()}s, or ${text.trim()}ms`);
+  const ttlMs = durationOf('ttl', text);
+  if (ttlMs > 0) return ttlMs;
+  throw new FarkvError('ERR_CONFIG', '--ttl: must be at least 1ms; without it the entry never expires');
+}
+
 const TIMEOUT_MAX_MS = 3_600_000;
 
 export function timeoutOf(args: Pick<ClientArguments, 'timeout'>): number {

@@ -53,6 +53,7 @@ test.serial('wrong usage ends with 2, one line that helps, and nothing on standa
     ],
     [['member', 'frobnicate'], /unknown action frobnicate; usage: farkv member list\|add\|remove/],
     [['put', 'a', 'b', '--ttl', '0'], /--ttl: must be at least 1ms/],
+    [['put', 'a', 'b', '--ttl', '5'], /--ttl 5: the unit is missing: 5s, or 5ms/],
     [['put', 'a', 'b', '--flags', '-1'], /--flags: must be from 0 to 4294967295, not -1/],
     [['put', 'a', 'b', '--flags', ''], /--flags: is empty/],
     [['put', 'a', 'b', '--flags', '1e2'], /--flags: must be from 0 to 4294967295, not 1e2/],

@@ -57,13 +57,14 @@ async function inTheMiddle(
     const before = residentBytes(to.pid);
     const said = to.stderr.length;
     const waiting = move(shard, to, '1s', ask);
-    const copied = (): boolean => to.stderr.slice(said).includes(`shard ${shard}: the copy here has all`);
-    while (residentBytes(to.pid) < before + SOME_BYTES && !copied()) await setImmediate();
+    const says = (text: string): boolean => to.stderr.slice(said).includes(`shard ${shard}: ${text}`);
+    const copied = (): boolean => says('the copy here has all');
+    const begun = (): boolean => says(`a copy is made here, from ${from.id}`);
+    while (!(begun() && residentBytes(to.pid) >= before + SOME_BYTES) && !copied()) await setImmediate();
     process.kill(to.pid, 'SIGSTOP');
     const { moves, shards } = await statusOf(ask.address);
     if (moves.some((m) => m.shard === shard && m.to === to.id) && !copied()) {
       t.is(shards[shard]?.owner, from.id);
-      t.regex(to.stderr.slice(said), new RegExp(`shard ${shard}: a copy is made here, from ${from.id}`, 'u'));
       return { waiting };
     }
     // It was done before this process had its turn: back, and once more.

@@ -16,7 +16,7 @@ const incident = (): ClusterStatus => {
   const [s1] = BASE.members;
   const copies = {
     ...{ inSync: 2, wanted: 2, minInSync: 1 },
-    copies: ['s3', 's1'].map((member) => ({ member, lacks: '' })),
+    copies: ['s1', 's3'].map((member) => ({ member, state: 'in-sync' })),
   };
   return {
     ...BASE,

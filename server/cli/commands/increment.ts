@@ -2,7 +2,7 @@
 import { FarkvError } from '../../../core/errors.js';
 import { keyOf } from '../../../tools/transfer/key-text.js';
 import type { CliCommand } from '../command.js';
-import { clientOptions, durationOf, withClient, type ClientArguments } from '../client-options.js';
+import { clientOptions, ttlOf, withClient, type ClientArguments } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { Output } from '../output.js';
 
@@ -34,9 +34,7 @@ const increment: CliCommand<IncrementArguments> = {
   handler: async (args) => {
     const key = keyOf(args.key, args.hex);
     if (!/^[+-]?\d{1,19}$/u.test(args.by)) throw new FarkvError('ERR_CONFIG', 'BY: must be an integer of 64 bits');
-    const ttlMs = args.ttl === undefined ? undefined : durationOf('ttl', args.ttl);
-    if (ttlMs === 0)
-      throw new FarkvError('ERR_CONFIG', '--ttl: must be at least 1ms; without it the entry never expires');
+    const ttlMs = ttlOf(args.ttl);
     const by = BigInt(args.by.replace('+', ''));
     const sum = await withClient(args, (client) =>
       client.increment(key, by, { ...(ttlMs === undefined ? {} : { ttlMs }) }),

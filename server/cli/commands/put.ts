@@ -3,14 +3,7 @@ import { FarkvError } from '../../../core/errors.js';
 import { fileReason, readRegular, NotRegular } from '../../../net/regular-file.js';
 import { keyOf } from '../../../tools/transfer/key-text.js';
 import type { CliCommand } from '../command.js';
-import {
-  clientOptions,
-  durationOf,
-  integerOf,
-  integerOption,
-  withClient,
-  type ClientArguments,
-} from '../client-options.js';
+import { clientOptions, ttlOf, integerOf, integerOption, withClient, type ClientArguments } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { isStandardInput, printError } from '../output.js';
 
@@ -88,9 +81,7 @@ const put: CliCommand<PutArguments> = {
       .epilogue(exitCodesHelp({ done: 'the owner has it' })),
   handler: async (args) => {
     const key = keyOf(args.key, args.hex);
-    const ttlMs = args.ttl === undefined ? undefined : durationOf('ttl', args.ttl);
-    if (ttlMs === 0)
-      throw new FarkvError('ERR_CONFIG', '--ttl: must be at least 1ms; without it the entry never expires');
+    const ttlMs = ttlOf(args.ttl);
     const flags = integerOf('flags', args.flags, 0, 2 ** 32 - 1);
     const value = await valueOf(args);
     await withClient(args, (client) =>

@@ -92,7 +92,7 @@ export class Client<In, Out = In> extends Keyspace<In, Out> {
     return metricsOf(this.#cluster.stats(), callTimes(this.#operations), checked);
   }
 
-  /** Ends what is under way with ERR_CLOSED, and disconnects. May be called again. */
+  /** Ends what is under way with ERR_CLOSED, changes that were sent with ERR_INDETERMINATE, and disconnects. May be called again. */
   close(): Promise<void> {
     this.#cluster.close();
     traceNoMore(this.#operations);

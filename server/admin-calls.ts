@@ -101,7 +101,13 @@ export async function answerJoin(context: AdminContext, id: string, args: unknow
 async function remove(context: AdminContext, id: string): Promise<void> {
   const server = context.driver.state.servers.find((s) => s.id === id);
   if (server === undefined) throw new FarkvError('ERR_CONFIG', `${id} is not one of the servers`);
-  await done(context, { t: 'server-remove', id, raftId: server.raftId });
+  try {
+    await done(context, { t: 'server-remove', id, raftId: server.raftId });
+  } catch (error) {
+    // Why the leader did not take it for as long as it was asked (metadata/removal.ts).
+    const cause = error instanceof FarkvError && error.code === 'ERR_TIMEOUT' ? error.cause : undefined;
+    throw cause instanceof FarkvError && cause.code === 'ERR_BUSY' ? cause : error;
+  }
 }
 
 async function move(context: AdminContext, { shard, to, epoch }: MoveAsked): Promise<void> {

@@ -11,6 +11,7 @@ import type { MetadataDriver } from './metadata/driver.js';
 import type { Followed, Peers } from './metadata/peers.js';
 import { checkLeaseRequest, type LeaseGrantor } from './metadata/lease-grantor.js';
 import { IN_TERM, type LeaderDuties } from './metadata/leader-duties.js';
+import { take, type LeaderDriver } from './metadata/submit.js';
 import { noSuchCall } from './operator-calls.js';
 import { answerReset } from './shard-reset.js';
 import { OWN_READINESS, OWN_STATUS } from './http/bounds.js';
@@ -20,7 +21,7 @@ import { checkNodeStatus, clusterStatus, raftPart, type ClusterStatus, type Node
 import { checkStatusCall, othersMs, type StatusCall } from './status-call.js';
 
 export interface CallContext extends AdminContext {
-  readonly driver: Pick<MetadataDriver, 'propose' | 'status' | 'state' | 'leader' | 'leads' | 'confirmLeader'>;
+  readonly driver: Pick<MetadataDriver, 'leader' | 'leads' | 'confirmLeader'> & LeaderDriver;
   readonly peers: Pick<Peers, 'call' | 'idOf' | 'ids' | 'isAt' | 'servers'>;
   readonly grantor: Pick<LeaseGrantor, 'ask' | 'current'>;
   readonly reset: LeaderDuties['reset'];
@@ -105,7 +106,7 @@ function propose({ driver, peers }: CallContext, args: unknown): Record<string, 
   const early = tooEarly(command, driver.state.formatVersion);
   if (early !== undefined) throw early;
   if (IN_TERM.has(command.t)) throw new FarkvError('ERR_UNAUTHORIZED', `${command.t} is proposed by the leader alone`);
-  const refusal = driver.propose(entry);
+  const refusal = driver.leads ? take(driver, entry, command) : 'not-leader';
   if (refusal === undefined) return {};
   if (refusal === 'not-leader') throw noLeader(driver, peers);
   throw new FarkvError('ERR_BUSY', `the leader takes no changes now (${refusal})`);

@@ -4,6 +4,7 @@ import { rows } from './checks/rows.mjs';
 
 const format = (title) => ({ test: 'core/metadata/format.test.ts', title });
 const members = (title) => ({ test: 'server/metadata/group-members.test.ts', title });
+const removal = (title) => ({ test: 'server/metadata/removal.test.ts', title });
 const duties = (title) => ({ test: 'server/metadata/leader-duties.test.ts', title });
 const leases = (title) => ({ test: 'test/metadata/leases.test.ts', title });
 
@@ -25,6 +26,11 @@ export const mutations = rows('metadata', {
     duties('a learner that has never answered gets no vote, however short the log; one that answers does'),
   ],
   'dead-learner-votes': [always(), members('votes move only while most of those who will vote answer')],
+  'removed-majority': [
+    drop(),
+    removal('a voter is removed while most of the others answer, and one that does not vote at any time'),
+  ],
+  'leader-removes-itself': [always(), removal('a leader hands over before it is removed, to a voter that has its log')],
   'taken-unconfirmed': [
     drop(),
     {

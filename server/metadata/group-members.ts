@@ -15,6 +15,13 @@ export function nearTo({ progress, lastIndex, id }: Pick<RaftStatus, 'progress' 
   return new Set(answered.filter((p) => p.match + CAUGHT_UP >= lastIndex).map((p) => p.id)).add(id);
 }
 
+/** The voter that leads soonest: of those that can be reached the one with the longest log. */
+export function heirOf({ id, config, progress }: RaftStatus, connected: readonly unknown[]): number | undefined {
+  return progress
+    .filter((p) => p.id !== id && config.voters.includes(p.id) && connected.includes(p.id))
+    .sort((a, b) => b.match - a.match)[0]?.id;
+}
+
 /**
  * Changes that give `config` the voters and learners of the metadata. Votes move together, and only while most of those
  * who will vote are in `near`: they may have died since the metadata gave them the votes, and a joint configuration that

@@ -12,12 +12,13 @@ import { raftIdOf } from '../../core/metadata/placement.js';
 import type { Counted } from '../../core/exposition.js';
 import { durable, REPLICATED } from '../../core/metadata/copy-sets.js';
 import type { MetadataState } from '../../core/metadata/state.js';
-import { LostEntriesError, type RaftStatus } from '../../core/raft/index.js';
+import { LostEntriesError } from '../../core/raft/index.js';
 import type { Addon } from '../../native/addon.js';
 import type { ServerSettings } from '../config/settings.js';
 import { within } from '../../net/deadline.js';
 import type { TrustSource } from '../../net/tls.js';
 import type { DataDirectory, KnownServer } from '../data-directory.js';
+import { heirOf } from './group-members.js';
 import type { Log } from '../log.js';
 import { NoRoom } from '../raft-storage/disk.js';
 import { endProcess, FileDisk, RaftStorage } from '../raft-storage/index.js';
@@ -256,13 +257,6 @@ export class MetadataGroup {
     this.peers.close();
     this.#storage.close();
   }
-}
-
-/** The voter that leads soonest: of those that can be reached the one with the longest log. */
-export function heirOf({ id, config, progress }: RaftStatus, connected: readonly unknown[]): number | undefined {
-  return progress
-    .filter((p) => p.id !== id && config.voters.includes(p.id) && connected.includes(p.id))
-    .sort((a, b) => b.match - a.match)[0]?.id;
 }
 
 /** Of a cluster that this server makes. */

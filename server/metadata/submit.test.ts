@@ -2,6 +2,7 @@ import test from 'ava';
 import { FarkvError } from '../../core/errors.js';
 import { REGIONS_MAX } from '../../core/metadata/check-state.js';
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
+import { EMPTY } from '../../core/metadata/reduce.js';
 import type { Region } from '../../core/metadata/state.js';
 import { submit } from './submit.js';
 
@@ -27,6 +28,11 @@ class Asker {
       leads,
       leader: leads ? 2 : 1,
       propose: (): undefined => void this.calls.push('own'),
+      status: (): never => {
+        throw new Error('nobody is removed');
+      },
+      state: EMPTY,
+      handOver: (): void => undefined,
       confirmLeader: () => asks('quorum', { term: 1, index: 1 }),
     };
     const peers = {

@@ -9,10 +9,11 @@ import { FarkvError } from '../../core/errors.js';
 import { decodeProposal, type Command } from '../../core/metadata/commands.js';
 import type { MetadataDriver } from './driver.js';
 import type { Peers } from './peers.js';
+import { prepareRemoval } from './removal.js';
 
 export interface SubmitOptions {
   readonly id: string;
-  readonly driver: Pick<MetadataDriver, 'leads' | 'leader' | 'propose' | 'confirmLeader'>;
+  readonly driver: Pick<MetadataDriver, 'leads' | 'leader' | 'confirmLeader'> & LeaderDriver;
   readonly peers: Pick<Peers, 'idOf' | 'call'>;
   readonly timeoutMs: number;
 }
@@ -23,14 +24,21 @@ export async function submit(options: SubmitOptions, bytes: Uint8Array, command:
   // mutation: metadata/taken-unconfirmed
   if (driver.leads && takesFromOthers(command)) await driver.confirmLeader();
   // An entry that nobody can read stops the group. Of others' the leader reads them first (server/calls.ts).
-  if (driver.leads) decodeProposal(bytes);
-  const refusal = driver.leads ? driver.propose(bytes) : 'not-leader';
+  const refusal = driver.leads ? take(driver, bytes, decodeProposal(bytes).command) : 'not-leader';
   if (refusal === undefined) return;
   const leader = peers.idOf(driver.leader);
   if (refusal !== 'not-leader' || leader === undefined || leader === id)
     throw new FarkvError('ERR_NO_LEADER', `the metadata group accepts no changes now (${refusal})`);
   if (takesFromOthers(command)) await peers.call(leader, 'leads', {}, timeoutMs);
   await peers.call(leader, 'propose', { bytes }, timeoutMs);
+}
+
+export type LeaderDriver = Pick<MetadataDriver, 'propose' | 'status' | 'state' | 'handOver'>;
+
+/** At the leader: takes an entry, or says why not. Throws as prepareRemoval. */
+export function take(driver: LeaderDriver, bytes: Uint8Array, command: Command): ReturnType<MetadataDriver['propose']> {
+  if (command.t === 'server-remove') prepareRemoval(driver, command);
+  return driver.propose(bytes);
 }
 
 /** The server that asks has the values of these shards afterwards, and others have them no more. */

@@ -193,11 +193,12 @@ function begun({ keys, values, places }: Piece): Handed {
   return { keys, values, places, at: 0, owned: false };
 }
 
-/** From now on the caller may use its memory again. */
+/** From now on the caller may use its memory again: of what was not handed over, copies are. */
 function owned(handed: Handed): Handed {
   if (handed.owned) return handed;
   handed.owned = true;
-  handed.keys = handed.keys.map(ownKey);
-  handed.values = handed.values.map((value) => Buffer.from(value)); // mutation: client/values-of-the-caller
+  const { at } = handed;
+  handed.keys = handed.keys.map((key, i) => (i < at ? key : ownKey(key)));
+  handed.values = handed.values.map((value, i) => (i < at ? value : Buffer.from(value))); // mutation: client/values-of-the-caller
   return handed;
 }

@@ -58,6 +58,8 @@ export interface Places {
 export class BatchLine {
   /** Operations of these batches that are outstanding. */
   outstanding = 0;
+  /** So many may be outstanding at most, below the share: what they carry shares a network. At least 1. */
+  limit = Infinity;
   readonly share: number;
   readonly #places: Places;
   readonly #turn: Turn;
@@ -74,7 +76,7 @@ export class BatchLine {
 
   /** So many operations may be posted now; less than 1: none. */
   get free(): number {
-    return Math.min(this.share - this.outstanding, this.#places.free);
+    return Math.min(Math.min(this.share, this.limit) - this.outstanding, this.#places.free);
   }
 
   /** Batches that wait for room. */
@@ -147,7 +149,7 @@ export class BatchLine {
   /** Lets the first that waits go on. Called when something has completed, and by a batch that has left room. */
   wake(): void {
     const { first } = this.#waiting;
-    if (first === undefined || this.free < Math.min(WORTHWHILE, this.share)) return;
+    if (first === undefined || this.free < Math.min(WORTHWHILE, this.share, Math.ceil(this.limit / 2))) return;
     this.#waiting.shift();
     first.go();
   }

@@ -20,6 +20,7 @@ import { KeyText } from './key-text.js';
 import type { Limits, Operations } from './operations.js';
 import { abortError, ownKey, PendingRead, tooSmall, type Key } from './pending.js';
 import { sharedMemory } from './value-memory.js';
+import { ValueSizes } from './value-sizes.js';
 import type { ValueReader } from './value-reader.js';
 
 const ID: number = CompletionField.Id;
@@ -29,7 +30,6 @@ const BYTES: number = CompletionField.Bytes;
 const CHUNK = 1024;
 /** Of a chunk, however large its values are. */
 const CHUNK_MIN = 16;
-const MEMORY_MAX = 8 << 20;
 /** In the place of an offset: there is no such key. */
 export const ABSENT = NO_VALUE;
 /** So many bytes of a target are used at most, so that every offset in it is below ABSENT. */
@@ -78,8 +78,7 @@ interface Call {
 export class BatchReads {
   readonly #native: NativeClient;
   readonly #operations: Operations;
-  /** Bytes of a value, smoothed; the first batch guesses. */
-  #usual = 256;
+  readonly #sizes = new ValueSizes();
   /** The last batch was answered at once, at least in part: its values want memory before they are asked for. */
   #atOnce = true;
   /** There was a batch before. */
@@ -92,6 +91,7 @@ export class BatchReads {
   constructor(native: NativeClient, operations: Operations) {
     this.#native = native;
     this.#operations = operations;
+    operations.reads.limit = this.#sizes.together;
   }
 
   /** results[i] belongs to keys[i]. Rejects when any key failed, after all have ended. */
@@ -108,17 +108,14 @@ export class BatchReads {
     };
     const call = this.#call(space, keys, limits, {
       keeps: !reader.copies,
-      target: (count) => {
-        const expected = Math.ceil(count * this.#usual * 1.25) + 1024;
-        return { memory: sharedMemory(this.#atOnce ? Math.min(MEMORY_MAX, expected) : 0), begin: 0 };
-      },
+      target: (count) => ({ memory: sharedMemory(this.#atOnce ? this.#sizes.memoryOf(count) : 0), begin: 0 }),
       written: () => undefined,
       atOnce: (i, memory, end, words, at) => set(i, reader.read(present(valueIn(memory, end, words, at)), words, at)),
       later: (i, bytes, words, at) => set(i, reader.read(bytes, words, at)),
       again: (i) => this.#operations.read(space, keys[i] ?? '', reader, limits).then((value) => set(i, value)),
       single: (i, id) =>
         this.#operations
-          .adopt(new PendingRead(space, keys[i] ?? '', reader), id, limits)
+          .adopt(new PendingRead(space, keys[i] ?? '', this.#sizes.measured(reader)), id, limits)
           .then((value) => set(i, value)),
     });
     const rest = this.#finish(call) ?? this.#operations.answered(keys.length);
@@ -181,7 +178,7 @@ export class BatchReads {
       },
       single: (i, id) =>
         this.#operations
-          .adopt(new PendingRead(space, keys[i] ?? '', asBytes), id, limits)
+          .adopt(new PendingRead(space, keys[i] ?? '', this.#sizes.measured(asBytes)), id, limits)
           .then((value) => append(i, value)),
     });
     const end = (): number => {
@@ -200,8 +197,10 @@ export class BatchReads {
     const failures = new Failures();
     const { reads } = this.#operations;
     const batch = new Batch(space, reads, failures, (i, status, completion) => {
+      if (status === Status.notFound) this.#sizes.answered(0);
       if (status === Status.notFound) return;
       if (status !== Status.ok && !completion.large) throw failures.share(status, () => statusError(status));
+      this.#sizes.answered(completion.words[completion.at + BYTES] ?? 0);
       sink.later(i, present(completion.value(sink.keeps)), completion.words, completion.at);
     });
     return { space, keys, limits, sink, batch, failures, singles: [], next: 0, refused: false };
@@ -213,21 +212,23 @@ export class BatchReads {
     const { keys } = call;
     while (call.next < keys.length) {
       if (call.refused) return 'room';
-      if (call.next > 0 && turn.over) return 'time';
+      if (call.next > 0 && (turn.over || this.#isCalledOff(call))) return 'time';
+      this.#sizes.learn();
+      reads.limit = this.#sizes.together;
       // What is answered at once takes no place.
       const room = this.#crossed && this.#atOnce ? CHUNK : reads.free;
       if (room < 1) return 'room';
       const from = call.next;
-      const count = Math.min(this.#chunk(), room, keys.length - from);
+      const count = Math.min(Math.max(CHUNK_MIN, this.#sizes.keysOfMemory), CHUNK, room, keys.length - from);
       this.#post(call, from, count === keys.length ? keys : keys.slice(from, from + count));
       call.next = from + count;
     }
     return 'nothing';
   }
 
-  /** So many keys as have values for the memory of one crossing. */
-  #chunk(): number {
-    return Math.max(CHUNK_MIN, Math.min(CHUNK, Math.floor(MEMORY_MAX / (1.25 * this.#usual))));
+  /** A codec, which runs between two pieces, may close the client or abort the call: nothing more is handed over. */
+  #isCalledOff({ limits }: Call): boolean {
+    return this.#operations.closed || limits.signal?.aborted === true;
   }
 
   /** undefined: all has ended; else resolves when it has, and hands over piece by piece what is left. */
@@ -310,17 +311,13 @@ export class BatchReads {
     const all = pending === keys.length;
     if (memory.length > 0 || !all) this.#atOnce = !all;
     if (all) return;
-    let bytes = 0;
-    let values = 0;
     for (let i = 0; i < keys.length; i++) {
       const at = i * COMPLETION_WORDS;
       const status = records[at + STATUS] ?? -1;
-      if (status === PENDING_STATUS || status === Status.notFound) continue;
-      const length = records[at + BYTES] ?? 0;
-      if (status === Status.ok || status === Status.bufferTooSmall) {
-        bytes += length;
-        values++;
-      }
+      if (status === PENDING_STATUS) continue;
+      const length = status === Status.ok || status === Status.bufferTooSmall ? (records[at + BYTES] ?? 0) : 0;
+      if (status !== Status.busy) this.#sizes.answered(length);
+      if (status === Status.notFound) continue;
       if (status === Status.ok) {
         try {
           sink.atOnce(from + i, memory, end, records, at);
@@ -334,7 +331,6 @@ export class BatchReads {
         failures.add(from + i, this.#operations.errors.sharedFailure(failures, status, space, keys[i] ?? ''));
       }
     }
-    if (values > 0) this.#usual += (bytes / values - this.#usual) / 4;
   }
 
   /** One of a batch that a signal may end takes a place of the batches. */

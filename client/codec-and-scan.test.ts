@@ -1,4 +1,5 @@
 import test from 'ava';
+import { setImmediate as turn } from 'node:timers/promises';
 import { Packr } from 'msgpackr';
 import { runInNewContext } from 'node:vm';
 import { bufferCodec, encodeWith, msgpackCodec, resolveCodec, type Codec } from './codec.js';
@@ -231,6 +232,29 @@ test('a scan with values reads by itself what did not fit, as it is then, and le
     { key: 'small', bytes: 1, version: 77n, flags: 5, expiresAtMs: 1234 },
     { key: 'large', bytes: 100_000, version, flags: 6, expiresAtMs: undefined },
   ]);
+});
+
+test('of a page of large values as many are read side by side as have 8 MiB', async (t) => {
+  const { native, operations, kv } = setup({ direct: false });
+  const large = Array.from({ length: 20 }, (_, i) => ({ key: `large-${i}`, valueBytes: 1 << 20 }));
+  const huge = { key: 'huge', valueBytes: 10 << 20 };
+  const listed = [{ key: 'small', value: 'S' }, ...large, huge, { key: 'last', value: 'S' }];
+  for (const { key } of [...large, huge]) native.store(key, Buffer.from('read'));
+  native.scanBodies = [{ body: scanBody(listed), next: 0n }];
+  let most = 0;
+  let pages = 0;
+  const page = kv.scanPage({ values: true }).finally(() => pages++);
+  while (pages === 0) {
+    most = Math.max(most, native.outstanding.length);
+    native.complete(1);
+    operations.drain();
+    await turn();
+  }
+  t.deepEqual(
+    (await page).entries.map(({ key, value }) => [String(key), value.length]),
+    listed.map((entry) => [entry.key, 'value' in entry ? 1 : 4]),
+  );
+  t.is(most, 8);
 });
 
 test('a scan page larger than a slab is taken whole', async (t) => {

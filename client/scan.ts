@@ -75,6 +75,8 @@ export interface StoredEntry extends ScanKey {
 
 /** FKV_KEY_MAX of native/table/layout.h. */
 export const KEY_MAX = 1024;
+/** Bytes of a page's large values that are read side by side. */
+const READ_MAX = 8 << 20;
 /** Bytes of native/wire/wire.h fkv_scan_entry. */
 const HEADER = 32;
 
@@ -125,6 +127,22 @@ function parseStep(completion: Completion): ScanStep {
 
 function parseTally({ words, at }: Completion): { readonly counted: number; readonly next: bigint } {
   return { counted: Number(resultOf(words, at)), next: versionOf(words, at) };
+}
+
+/** In their order; the values of a group that are still to be read have READ_MAX bytes, or there is one of them. */
+function* inGroups(entries: readonly StoredEntry[]): Generator<readonly StoredEntry[]> {
+  let from = 0;
+  let bytes = 0;
+  for (const [i, entry] of entries.entries()) {
+    const left = entry.bytes === undefined ? entry.valueBytes : 0;
+    if (bytes > 0 && bytes + left > READ_MAX) {
+      yield entries.slice(from, i);
+      from = i;
+      bytes = 0;
+    }
+    bytes += left;
+  }
+  if (from < entries.length) yield entries.slice(from);
 }
 
 /** shard.cursor, the cursor in hexadecimal. */
@@ -211,8 +229,15 @@ export class Scanner {
     limits: Limits,
   ): Promise<ScanPage<ScanEntry<Out>>> {
     const page = await this.#page(space, options, true, limits);
-    const whole = await Promise.all(page.entries.map((raw) => this.#whole(space, raw, codec, limits)));
-    return { entries: whole.filter((entry) => entry !== undefined), cursor: page.cursor };
+    const { turn } = this.#operations;
+    const entries: ScanEntry<Out>[] = [];
+    // Each read has the whole time-out: all at once, the values of a page would share a network until it is over.
+    for (const group of inGroups(page.entries)) {
+      const whole = await Promise.all(group.map((raw) => this.#whole(space, raw, codec, limits)));
+      for (const entry of whole) if (entry !== undefined) entries.push(entry);
+      if (turn.over) await turn.next();
+    }
+    return { entries, cursor: page.cursor };
   }
 
   async #page(

@@ -251,7 +251,7 @@ export class FarkvNode {
           instance: directory.instance,
           ...ports,
           addresses: join,
-          token: access.peer === undefined ? undefined : new Tokens(access.peer).first,
+          tokens: access.peer === undefined ? [] : new Tokens(access.peer).all,
           joinToken: joinToken === undefined ? undefined : secretsOf(joinToken, '--join-token-file')[0],
           trust: tls === undefined ? undefined : serverTrust(tls, this.#log),
           timeoutMs: JOIN_CALL_MS,

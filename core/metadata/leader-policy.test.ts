@@ -177,7 +177,10 @@ test('the servers that a cluster was made with are its servers before they come,
 test('the only voter stays, and somebody is left to own shards', (t) => {
   const log = MetadataLog.cluster(1, ['s1']);
   t.regex(log.try({ t: 'server-drain', id: 's1', draining: true }), /no other server could own/);
-  log.do(add('s2', 1000 + 's2'.charCodeAt(1)), joinOf('s2', 2));
+  log.do(add('s2', 1000 + 's2'.charCodeAt(1)));
+  const early = log.try({ t: 'server-drain', id: 's1', draining: true });
+  t.regex(early, /no other server could own the shards of s1: s2 has not come yet$/, 'its drain would never end');
+  log.do(joinOf('s2', 2));
   log.do({
     t: 'shards-taken',
     id: 's1',

@@ -125,12 +125,17 @@ export function drainServer(state: MetadataState, c: ServerDrain): Reduced {
   if (present === undefined) return refused('ERR_CONFIG', `${c.id} is not one of the servers`);
   if (present.draining === c.draining)
     return refused('ERR_BUSY', `${c.id} is ${c.draining ? 'being drained already' : 'not being drained'}`);
-  const mayOwn = ({ id, draining }: Server): boolean => {
+  const others = state.servers.filter((s) => s !== present && !s.draining);
+  const mayOwn = ({ id }: Server): boolean => {
     const member = state.members.get(id);
-    return !draining && (member === undefined || !isWitness(member));
+    return member !== undefined && !isWitness(member);
   };
-  if (c.draining && !state.servers.some((s) => s !== present && mayOwn(s)))
-    return refused('ERR_BUSY', `no other server could own the shards of ${c.id}`);
+  if (c.draining && !others.some(mayOwn)) {
+    const expected = others.filter(({ id }) => !state.members.has(id)).map(({ id }) => id);
+    const why =
+      expected.length === 0 ? '' : `: ${expected.join(', ')} ${expected.length === 1 ? 'has' : 'have'} not come yet`;
+    return refused('ERR_BUSY', `no other server could own the shards of ${c.id}${why}`);
+  }
   return changed(state, { servers: state.servers.map((s) => (s === present ? { ...s, draining: c.draining } : s)) });
 }
 

@@ -59,7 +59,9 @@ function usageMessage(
     return `${unknownName('action', word, Object.keys(command.actions))}${usage}`;
   if (message.startsWith('Not enough non-option arguments')) return `an argument is missing${usage}`;
   const extra = /^Unknown commands?: (.*)$/.exec(message)?.[1];
-  if (extra !== undefined && command === undefined) return unknownName('command', extra, Object.keys(COMMANDS));
+  // Behind an unknown command come its arguments, which yargs counts as commands, too.
+  if (extra !== undefined && command === undefined)
+    return unknownName('command', extra.split(', ')[0] ?? extra, Object.keys(COMMANDS));
   if (extra !== undefined) return `there is an argument too many: ${extra}${usage}`;
   // Of several wrong ones the first.
   const choice = /^Invalid values:\s*Argument: ([\w-]+), Given: (.*?), Choices: ([^\n]*)/s.exec(message);

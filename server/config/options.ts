@@ -133,7 +133,7 @@ export const SERVER_OPTIONS = {
     default: 'always',
     parse: sync,
     describe:
-      'When a durable server answers a change: always (when it is on the disks), or a time from 10ms to 10s: when it is in the logs of all copies, and disks have it after about that time. Then changes of that time are lost when all copies lose their power, or are killed, at once. A single copy waits for its disk, unless only one is wanted',
+      'When a server with --level durable answers a change: always (when it is on the disks), or a time from 10ms to 10s: when it is in the logs of all copies, and disks have it after about that time. Then changes of that time are lost when all copies lose their power, or are killed, at once. A single copy waits for its disk, unless only one is wanted',
   }),
   voters: option({
     group: 'Cluster',

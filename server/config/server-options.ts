@@ -52,7 +52,7 @@ export interface ServerOptions extends Derived {
   readonly join?: OptionInput<'join'>;
   /** Default: replicated with three servers or more. */
   readonly level?: OptionInput<'level'>;
-  /** When a durable server answers a change: 'always', or a time such as '50ms'. */
+  /** When a server of level durable answers a change: 'always', or a time such as '50ms'. */
   readonly sync?: OptionInput<'sync'>;
   /** The failure domain of this server, such as a rack. Default: its host. */
   readonly zone?: OptionInput<'zone'>;

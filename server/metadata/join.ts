@@ -37,8 +37,8 @@ export interface JoinOptions extends Omit<JoinRequest, 'token'> {
   readonly id: string;
   /** host:port of the ports between servers of the cluster, asked in turn. */
   readonly addresses: readonly string[];
-  /** Of servers. */
-  readonly token: string | undefined;
+  /** Of servers, in the order of their file: while they are exchanged, others may know another one than the first. */
+  readonly tokens: readonly string[];
   readonly joinToken: string | undefined;
   readonly trust: TrustSource | undefined;
   readonly timeoutMs: number;
@@ -53,15 +53,23 @@ const RETRY_MS = 500;
 
 /** Asks until it is answered. Rejects with the reason when it is refused, ERR_ABORTED with the signal. */
 export async function joinCluster(options: JoinOptions): Promise<JoinAnswer> {
-  const { addresses, signal, sleep, log } = options;
+  const { addresses, tokens, signal, sleep, log } = options;
   let said = '';
+  /** Which token is shown, and how many were refused one after the other. */
+  let turn = 0;
+  let refused = 0;
   for (let attempt = 0; ; attempt++) {
     const address = addresses[attempt % addresses.length] ?? '';
     try {
-      return await ask(options, address);
+      return await ask(options, address, tokens[turn % tokens.length]);
     } catch (error) {
       if (signal.aborted) throw new FarkvError('ERR_ABORTED', 'the start was given up', { cause: error });
-      if (!(error instanceof FarkvError && PASSING.includes(error.code))) throw error;
+      if (!(error instanceof FarkvError)) throw error;
+      if (error.code === 'ERR_UNAUTHORIZED' && ++refused < tokens.length) {
+        turn++;
+        continue;
+      }
+      if (!PASSING.includes(error.code)) throw error;
       const text = `not joined yet: ${describeError(error)}`;
       if (text !== said) log.info(text, { event: 'join-retried', address, ...codeOf(error) });
       said = text;
@@ -70,8 +78,8 @@ export async function joinCluster(options: JoinOptions): Promise<JoinAnswer> {
   }
 }
 
-async function ask(options: JoinOptions, address: string): Promise<JoinAnswer> {
-  const { id, instance, control, peer, token, joinToken, trust, timeoutMs, signal } = options;
+async function ask(options: JoinOptions, address: string, token: string | undefined): Promise<JoinAnswer> {
+  const { id, instance, control, peer, joinToken, trust, timeoutMs, signal } = options;
   const request = { instance, control, peer, ...(joinToken === undefined ? {} : { token: joinToken }) };
   const client = await ControlClient.open({
     address,

@@ -45,6 +45,7 @@ test.serial('wrong usage ends with 2, one line that helps, and nothing on standa
     [[], /A command is needed/],
     [['sevrer'], /unknown command sevrer; did you mean server\?/],
     [['frobnicate'], /unknown command frobnicate$/m],
+    [['gte', 'k'], /unknown command gte$/m],
     [['shard'], /an argument is missing; usage: farkv shard move\|rebalance/],
     [['shard', 'mov', '0', 's1'], /unknown action mov; did you mean move\?; usage: farkv shard move\|rebalance/],
     [

@@ -65,6 +65,19 @@ test.serial('a join token is good for one server, and not needed afterwards', as
   for (const server of cluster.servers) t.false(server.stderr.includes('guessed'), 'a token is in the log');
 });
 
+test.serial(
+  'a server joins that shows the next token of servers first, while the others know the old one',
+  async (t) => {
+    const { file, token } = ways(t);
+    const cluster = await Cluster.start(t, { memory: '32mb', args: ACCESS });
+    const peers = ['--peer-token-file', file('peers', 'of servers to come\nof servers\n')];
+    const join = ['--join-token-file', await token(cluster.server(0).address)];
+    const s2 = await cluster.joiner('s2', [...ACCESS.slice(0, 4), ...peers, ...join]);
+    await s2.start();
+    await statusWhen(s2.address, ({ members }) => members.length === 2, { token: OPERATOR });
+  },
+);
+
 test.serial('a token that was made under one leader is good for one join under the next', async (t) => {
   const { token } = ways(t);
   const access = { token: OPERATOR };

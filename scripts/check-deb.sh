@@ -27,7 +27,7 @@ cp "$deb" "$root/tmp/farkv.deb"
 inside DEBIAN_FRONTEND=noninteractive dpkg -i /tmp/farkv.deb > "$top/dpkg.log" 2>&1 || { cat "$top/dpkg.log"; fail 'dpkg -i'; }
 say "installed: farkv $(inside farkv --version)"
 [ "$(inside stat -c %U:%a /var/lib/farkv /etc/farkv/secrets | sort -u)" = farkv:700 ] || fail 'the directories of the user farkv'
-for file in /usr/share/man/man1/farkv-server.1.gz /usr/share/bash-completion/completions/farkv /usr/share/fish/vendor_completions.d/farkv.fish /usr/share/zsh/vendor-completions/_farkv /lib/systemd/system/farkv.service; do
+for file in /usr/share/man/man1/farkv-server.1.gz /usr/share/bash-completion/completions/farkv /usr/share/fish/vendor_completions.d/farkv.fish /usr/share/zsh/vendor-completions/_farkv /lib/systemd/system/farkv.service /usr/share/doc/farkv/docs/gateway.md; do
   inside test -f "$file" || fail "$file is missing"
 done
 # The unit has all but its own directory read-only: who names another one must find out how.

@@ -40,6 +40,9 @@ CHANGES
 } > "$doc/copyright"
 gzip -9nc "$(node scripts/binary-node.mjs "$arch")/LICENSE" > "$doc/node.LICENSE.gz"
 chmod 644 "$doc"/*
+# Errors and --help name them.
+install -m 644 README.md "$doc"
+install -D -m 644 -t "$doc/docs" docs/*.md
 
 # The newest version of the C library that a program or an addon asks for.
 glibc=$(find "$root/usr/lib" \( -name node -o -name '*.node' \) -type f -exec readelf --wide --dyn-syms {} + | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -V | tail -1)

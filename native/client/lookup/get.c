@@ -43,18 +43,21 @@ static void leave(lookup_get *g) {
 
 void get_finish(lookup_get *g, fkv_status status) {
     lookup *l = g->l;
+    session_peer *roomy = NULL;
     fkv_assert(g->state != GET_DONE); /* a GET ends once */
     list_remove(&g->link);
     timer_clear(session_timers(l->session), &g->deadline);
     if (!g->pending) { /* a segment that is being READ stays attached until that has ended */
         leave(g);
         list_remove(&g->flying);
+        roomy = get_window_leave(g);
     }
     g->state = GET_DONE;
     g->result.status = status;
     if (status == FKV_OK) l->stats.hits++;
     if (status == FKV_NOT_FOUND) l->stats.misses++;
     l->config.done(l->config.ctx, g);
+    if (roomy) get_window_feed(l, roomy);
 }
 
 void lookup_cancel(lookup_get *g, fkv_status why) {
@@ -116,6 +119,7 @@ void get_ask(lookup_get *g) {
 /* From the index again, unless that was done often enough. */
 static void again(lookup_get *g) {
     g->l->stats.retries++;
+    g->revisits = false;
     if (++g->retries > LOOKUP_RETRIES)
         get_ask(g);
     else
@@ -177,8 +181,13 @@ static lookup_view *locate(lookup_get *g, uint64_t location, uint32_t cls, uint6
     return NULL;
 }
 
-static void read_extent_at(lookup_get *g, const lookup_view *v, uint64_t offset, uint32_t bytes) {
+static void read_extent_at(lookup_get *g, const lookup_view *v, uint64_t word, uint64_t offset, uint32_t bytes) {
     lookup *l = g->l;
+    g->where = (location){ .word = word, .tag = v->tag };
+    if (!get_window_admits(g, bytes)) {
+        get_window_wait(g, bytes);
+        return;
+    }
     if (g->room.base && g->room.bytes < bytes) buffer_give(&l->buffers, &g->room);
     if (!g->room.base) {
         int e = buffer_take(&l->buffers, bytes, &g->room);
@@ -200,7 +209,7 @@ static void read_extent(lookup_get *g) {
     uint64_t slot = g->bucket->slot[g->slot], offset;
     uint32_t bytes;
     const lookup_view *v = locate(g, fkv_slot_location(slot), fkv_slot_class(slot), &offset, &bytes);
-    if (v) read_extent_at(g, v, offset, bytes);
+    if (v) read_extent_at(g, v, slot, offset, bytes);
 }
 
 /* The first slot that may be the key's leads to an extent that is here already if the owner followed the READ of the
@@ -214,24 +223,29 @@ static void first_extent(lookup_get *g) {
     if (!v) return;
     get_read_seen(g->l, bytes);
     if (g->landed_next != bytes) {
-        read_extent_at(g, v, offset, bytes);
+        read_extent_at(g, v, slot, offset, bytes);
         return;
     }
+    g->where = (location){ .word = slot, .tag = v->tag };
     g->state = GET_EXTENT;
     g->tag = v->tag;
     g->bytes = bytes;
     extent_landed(g);
 }
 
-/* Straight to where the key's extent lay the last time. A location is used only while its segment has the tag that it
- * had then, and while no newer layout is known to exist: what the owner has retired must not be READ, for a refused
- * READ ends a connection. */
+/* Straight to where the key's extent lay the last time, or when its READ had to wait. A location is used only while its
+ * segment has the tag that it had then, and while no newer layout is known to exist: what the owner has retired must
+ * not be READ, for a refused READ ends a connection. */
 static bool read_guess(lookup_get *g) {
     lookup *l = g->l;
     location at;
     uint64_t offset;
     uint32_t bytes;
-    if (g->retries || l->shard[g->shard].outdated || !locations_guess(&l->locations, g->hash, &at)) return false;
+    if (l->shard[g->shard].outdated) return false;
+    if (g->revisits)
+        at = g->where;
+    else if (g->retries || !locations_guess(&l->locations, g->hash, &at))
+        return false;
     const lookup_view *v = layout_heap_view(g->layout, fkv_location_segment(at.word));
     if (!v || v->tag != at.tag || /* mutation: lookup/another-tag */
         !fkv_location_range(fkv_slot_location(at.word), fkv_slot_class(at.word), v->bytes, &offset, &bytes)) {
@@ -240,7 +254,7 @@ static bool read_guess(lookup_get *g) {
     }
     if (v->segment->state != SEGMENT_READY) return false;
     g->guessed = true;
-    read_extent_at(g, v, offset, bytes);
+    read_extent_at(g, v, at.word, offset, bytes);
     return true;
 }
 
@@ -256,10 +270,13 @@ static bool lease_good(lookup_get *g, uint64_t now) {
 static void conclude(lookup_get *g, fkv_status status, uint32_t bytes) {
     uint64_t now = lookup_polled_ns(g->l);
     /* mutation: lookup/lease-before-read, lookup/read-for-ever */
-    if (now - g->started_ns > fkv_get_life_ns(bytes) || !lease_good(g, now))
+    if (now - g->started_ns > fkv_get_life_ns(bytes) || !lease_good(g, now)) {
+        get_window_late(g);
         late(g);
-    else
+    } else {
+        if (g->bytes >= WINDOW_COUNTED) get_window_good(g);
         get_finish(g, status);
+    }
 }
 
 static void search_bucket(lookup_get *g, int from) {
@@ -330,6 +347,10 @@ static void bucket_landed(lookup_get *g) {
 /* Not the key's extent any more: by the index, as a GET that begins now. */
 static void guess_failed(lookup_get *g) {
     lookup *l = g->l;
+    if (g->revisits) {
+        again(g);
+        return;
+    }
     l->stats.location_stale++;
     locations_stale(&l->locations, g->hash);
     g->guessed = false;
@@ -339,12 +360,12 @@ static void guess_failed(lookup_get *g) {
 
 static void note_location(lookup_get *g) {
     lookup *l = g->l;
-    if (g->guessed) {
+    if (g->guessed && !g->revisits) {
         l->stats.location_hits++;
         locations_good(&l->locations, g->hash);
         return;
     }
-    locations_learn(&l->locations, g->hash, (location){ .word = g->bucket->slot[g->slot], .tag = g->tag });
+    locations_learn(&l->locations, g->hash, g->where);
 }
 
 static void extent_landed(lookup_get *g) {
@@ -404,7 +425,9 @@ void get_run(lookup_get *g) {
     g->number = fkv_bucket_of(fkv_hash_bucket_bits(g->hash), sh->buckets);
     g->started_ns = now;
     g->guessed = false;
-    if (!read_guess(g)) read_bucket(g);
+    if (read_guess(g)) return;
+    g->revisits = false;
+    read_bucket(g);
 }
 
 static void get_free(lookup_get *g) {
@@ -437,9 +460,7 @@ void lookup_release(lookup_get *g) {
     if (!list_empty(&g->l->starved)) feed_starved(g->l);
 }
 
-/* All its READs have completed, or never will. */
-void get_landed(lookup_get *g) {
-    list_remove(&g->flying);
+static void landed(lookup_get *g) {
     if (g->state == GET_DONE) {
         lookup *l = g->l;
         leave(g);
@@ -468,4 +489,13 @@ void get_landed(lookup_get *g) {
         get_wait(g); /* its connection is in error: the next one wakes it */
     else
         get_run(g); /* the shard has another owner, whose connection may be there already */
+}
+
+/* All its READs have completed, or never will. */
+void get_landed(lookup_get *g) {
+    lookup *l = g->l;
+    list_remove(&g->flying);
+    session_peer *roomy = get_window_leave(g);
+    landed(g);
+    if (roomy) get_window_feed(l, roomy);
 }

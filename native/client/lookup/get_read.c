@@ -31,7 +31,8 @@ static void want_next(lookup_get *g) {
     if (g->room.base && g->room.bytes < l->next_room) buffer_give(&l->buffers, &g->room);
     if (!g->room.base && buffer_take(&l->buffers, l->next_room, &g->room) != 0) return;
     if (!buffer_mr(g->room.chunk, g->peer)) return;
-    g->wanted_next = g->room.bytes < FAB_FOLLOW_MAX ? (uint32_t)g->room.bytes : FAB_FOLLOW_MAX;
+    uint32_t next = g->room.bytes < FAB_FOLLOW_MAX ? (uint32_t)g->room.bytes : FAB_FOLLOW_MAX;
+    if (get_window_admits(g, next)) g->wanted_next = next;
 }
 
 void get_read_seen(lookup *l, uint32_t extent_bytes) {
@@ -76,15 +77,19 @@ static void post(lookup_get *g) {
     }
     if (taken < 0 && !g->pending) {
         list_remove(&g->flying);
+        session_peer *p = get_window_leave(g);
         if (taken == -ENOTCONN)
             get_wait(g); /* the connection's end is on the way */
         else
             get_finish(g, FKV_NO_MEMORY); /* the connection stays: a wait would last until the deadline */
+        if (p) get_window_feed(l, p);
         return;
     }
     if (list_empty(&g->flying)) {
         g->flew_to = g->peer;
         list_push(&l->flying, &g->flying);
+        uint32_t bytes = g->bytes + g->wanted_next;
+        if (bytes >= WINDOW_COUNTED) get_window_enter(g, bytes);
     }
     if (taken < 0)
         g->read_status = FAB_WR_FLUSH_ERR;

@@ -59,6 +59,7 @@ fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t now_ns, uint64_
     g->user = user;
     g->released = false;
     g->retries = g->steps = 0;
+    g->revisits = g->admitted = false;
     g->result = (lookup_result){ 0 };
     timer_set(session_timers(l->session), &g->deadline, deadline_ns);
     l->stats.gets++;

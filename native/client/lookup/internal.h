@@ -4,6 +4,7 @@
  *   get.c       the state machine of one GET              layout.c   layouts and segments: made, attached, replaced
  *   direct.c    the whole GET over mapped memory          buffers.c  where READs land
  *   locations.c where extents lay: the location cache               get_read.c, get_start.c
+ *   get_window.c    how much is READ from one owner at a time
  */
 #ifndef FARKV_CLIENT_LOOKUP_INTERNAL_H
 #define FARKV_CLIENT_LOOKUP_INTERNAL_H
@@ -95,7 +96,7 @@ typedef struct lookup_shard {
 typedef enum {
     GET_FREE,
     GET_WAITING, /* in its shard's `waiting` */
-    GET_STARVED, /* in lookup.starved: no room for its extent */
+    GET_STARVED, /* in lookup.starved: no room for its extent; or in its peer's window.waiting */
     GET_BUCKET,  /* a bucket is being READ: the primary one, or one of the chain */
     GET_EXTENT,  /* an extent is being READ */
     GET_ASKING,  /* the owner was asked */
@@ -103,7 +104,7 @@ typedef enum {
 } get_state;
 
 struct lookup_get {
-    fkv_list link; /* free, waiting, starved, or lookup.unposted */
+    fkv_list link; /* free, waiting, starved, window.waiting, or lookup.unposted */
     /* lookup.flying, from the first piece of a READ to the last: those that wait for room need the peer, too */
     fkv_list flying;
     timer_node deadline;
@@ -112,7 +113,9 @@ struct lookup_get {
     bool released; /* the user is done with it; it is freed with its last READ */
     uint8_t retries;
     uint8_t steps; /* from one primary bucket to another */
-    bool guessed;  /* GET_EXTENT: at a cached location */
+    bool guessed;  /* GET_EXTENT: at a cached location, or */
+    bool revisits; /* at that of an extent whose READ had to wait */
+    bool admitted; /* has waited for the window, and is not to wait again */
     uint8_t chain; /* buckets of the chain behind it */
     uint16_t key_bytes, space;
     uint32_t shard;
@@ -125,8 +128,11 @@ struct lookup_get {
     /* The bucket that a READ found SETTLING, and when its try started: another READ of it by the same try counts. */
     uint32_t settling_number;
     uint64_t settling_started_ns;
-    int slot;     /* that led to the extent */
-    uint32_t tag; /* of the segment that is being READ */
+    location where;     /* of the extent */
+    uint32_t waits_for; /* in window.waiting: bytes of the extent */
+    uint32_t counted;   /* of window.bytes those that are this GET's, while it is in lookup.flying */
+    int slot;           /* that led to the extent */
+    uint32_t tag;       /* of the segment that is being READ */
 
     fkv_bucket *bucket;    /* where buckets land: its own part of lookup.bucket_chunk */
     buffer room;           /* where the extent lands */
@@ -215,6 +221,24 @@ void get_ask(lookup_get *g);
 void get_wait(lookup_get *g); /* until its shard can be read again */
 void get_finish(lookup_get *g, fkv_status status);
 void get_landed(lookup_get *g); /* all READs of it have completed, or never will */
+
+/* ---- get_window.c ---- */
+void get_window_open(session_peer *p);
+void get_window_close(lookup *l, session_peer *p); /* the connection is gone: what waits runs */
+enum { WINDOW_COUNTED = 4 << 10 }; /* bytes; smaller READs are no burden, as many as a client may have */
+bool get_window_has_room(const lookup_get *g, uint32_t bytes);
+static inline bool get_window_admits(const lookup_get *g, uint32_t bytes) {
+    return bytes < WINDOW_COUNTED || get_window_has_room(g, bytes);
+}
+void get_window_wait(lookup_get *g, uint32_t bytes);  /* runs again, from g->where, when there is room */
+void get_window_enter(lookup_get *g, uint32_t bytes); /* at least WINDOW_COUNTED */
+session_peer *get_window_left(lookup_get *g);
+/* The peer whose window has room since; NULL: none. Whoever is given one calls get_window_feed with it at the end. */
+static inline session_peer *get_window_leave(lookup_get *g) { return g->counted ? get_window_left(g) : NULL; }
+void get_window_feed(lookup *l, session_peer *p);
+/* An extent of g came in time, of at least WINDOW_COUNTED; or something too late, by fkv_get_life_ns() or its lease. */
+void get_window_good(const lookup_get *g);
+void get_window_late(const lookup_get *g);
 
 /* ---- get_start.c ---- */
 fkv_status get_table(lookup *l);

@@ -5,6 +5,7 @@
 
 static void link_up(void *ctx, session_peer *p) {
     lookup *l = ctx;
+    get_window_open(p);
     session_renew(l->session, p); /* whoever connects is about to read */
     for (uint32_t i = 0; i < l->shards; i++) {
         if (l->shard[i].peer != p) continue;
@@ -17,6 +18,7 @@ static void link_down(void *ctx, session_peer *p) {
     lookup *l = ctx;
     layout_link_lost(l, p);
     get_link_lost(l, p);
+    get_window_close(l, p);
     for (uint32_t i = 0; i < l->shards; i++) {
         if (l->shard[i].peer != p) continue;
         l->shard[i].listed = l->shard[i].uncovered = false;

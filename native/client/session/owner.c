@@ -387,6 +387,7 @@ static session_owner *make_owner(session *s, const session_owner_config *c) {
     list_init(&o->waiting);
     list_init(&o->sent);
     list_init(&o->link);
+    list_init(&o->peer.window.waiting);
     if (set_addresses(o, c) == FKV_OK) return o;
     free(o);
     return NULL;

@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "../../base/clock.h"
+#include "../../base/list.h"
 #include "../../base/status.h"
 #include "../../fabric/fabric.h"
 #include "../../wire/wire.h"
@@ -55,6 +56,12 @@ typedef struct session_peer {
     fab_provider provider;   /* of the connection there is or was last */
     bool used;               /* set by a reader that relied on a lease: the lease is then renewed before it ends */
     uint64_t wall_offset_ms; /* the owner's wall clock is at most now / 1e6 + this: see session_wall_ms */
+    /* What is READ over the connection at a time: lookup/get_window.c, nobody else. */
+    struct session_window {
+        uint64_t bytes, most;
+        uint64_t cut_ns;
+        fkv_list waiting;
+    } window;
 } session_peer;
 
 typedef enum {

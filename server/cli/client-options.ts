@@ -8,6 +8,7 @@
 import type { Argv } from 'yargs';
 import type { BufferValue, Client } from '../../client/index.js';
 import type { ConnectOptions } from '../../client/options.js';
+import { parseClusterAddress, parseServerAddress } from '../../core/address.js';
 import { FarkvError } from '../../core/errors.js';
 import { POLLING, type Polling } from '../../core/polling.js';
 import { TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
@@ -119,11 +120,22 @@ export function clientOptions<T>(y: Argv<T>): Argv<T & ClientArguments> {
   }) as unknown as Argv<T & ClientArguments>;
 }
 
-export function tokenOf(args: Pick<ClientArguments, 'token' | 'tokenFile'>): string | undefined {
-  if (args.token !== undefined) return args.token;
+/** Options before the address, and that, which means one cluster and one tenant of it, before the environment. */
+export function tokenOf(args: Pick<ClientArguments, 'connect' | 'token' | 'tokenFile'>): string | undefined {
+  const given = args.token ?? (args.tokenFile === undefined ? tokenInAddress(args.connect) : undefined);
+  if (given !== undefined) return given;
   const file = args.tokenFile ?? environment('FARKV_TOKEN_FILE');
   if (file === undefined) return environment('FARKV_TOKEN');
   return readSecretFile(file, '--token-file')[0];
+}
+
+/** What is wrong with an address says who connects. */
+function tokenInAddress(connect: string): string | undefined {
+  try {
+    return parseClusterAddress(connect, parseServerAddress).token;
+  } catch {
+    return undefined;
+  }
 }
 
 const TOKEN_OF: Readonly<Record<CertificateRole, TokenOption>> = {
@@ -195,7 +207,7 @@ function madeFiles(given: string | undefined, roles: readonly CertificateRole[])
  * first that is there. Throws ERR_CONFIG.
  */
 export function trustOf(
-  args: Pick<ClientArguments, 'tls' | 'tlsCa' | 'tlsCert' | 'tlsKey' | 'secrets' | 'token' | 'tokenFile'>,
+  args: Pick<ClientArguments, 'connect' | 'tls' | 'tlsCa' | 'tlsCert' | 'tlsKey' | 'secrets' | 'token' | 'tokenFile'>,
   roles: readonly CertificateRole[],
 ): Trust | undefined {
   const made = madeFiles(args.secrets, roles);

@@ -26,6 +26,23 @@ test("operators' commands take the address that clients take", (t) => {
   t.throws(() => readConnection({ ...args, connect: 'http://db1' }), { code: 'ERR_ADDRESS_INVALID' });
 });
 
+test.serial('the token of an address goes before those of the environment, and the one of an option before it', (t) => {
+  const connect = 'farkv://mine@db1';
+  for (const [name, value] of [
+    ['FARKV_TOKEN', 'of the environment'],
+    ['FARKV_TOKEN_FILE', '/nowhere'],
+  ] as const) {
+    process.env[name] = value;
+    try {
+      t.is(readConnection({ ...args, connect }).token, 'mine');
+      t.is(tokenFor({ ...args, connect, secrets: undefined }, ['writer', 'reader']), 'mine');
+      t.is(readConnection({ ...args, connect, token: 'option' }).token, 'option');
+    } finally {
+      Reflect.deleteProperty(process.env, name);
+    }
+  }
+});
+
 test('a directory of secrets that cannot be used is an error, and no connection without TLS', (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'farkv-secrets-'));
   t.teardown(() => rmSync(directory, { recursive: true }));

@@ -68,8 +68,8 @@ export interface Connection {
 /** Throws ERR_CONFIG. */
 export function readConnection(args: ConnectionArguments): Connection {
   const timeoutMs = timeoutOf(args);
-  const { servers: addresses, token: inAddress, tls = args.tls } = readAddress(args.connect);
-  const token = tokenFor(args, ROLES) ?? inAddress;
+  const { servers: addresses, tls = args.tls } = readAddress(args.connect);
+  const token = tokenFor(args, ROLES);
   const trust = trustOf({ ...args, tls, token }, ROLES);
   return {
     timeoutMs,

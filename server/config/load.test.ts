@@ -53,6 +53,27 @@ test('flags go before the environment, the environment before the file', (t) => 
   });
   t.like(load({ config, memory: '32mb' }, { FARKV_MEMORY: '16mb' }), { memoryBytes: 32 << 20 });
   t.like(load({}, { FARKV_CONFIG: config }), { memoryBytes: 8 << 20 });
+  t.like(load({}, { FARKV_CONFIG: '' }), { shards: 4 }, 'as any variable that is empty');
+});
+
+test('numbers of the file are the texts that they are where a text is meant', (t) => {
+  const zones = ['1.10', '1e3', '0x1F', '007'];
+  for (const zone of zones) t.is(load({ config: file(`zone: ${zone}`) }).zone, zone);
+  const digits = '0123456789012345678901';
+  t.deepEqual(load({ config: file(`token: ${digits}`) }).access.writer, { text: digits });
+  const tenants = `tenants: { shop: { shards: 1, token: 00123 } }\ntoken: t`;
+  t.deepEqual(load({ config: file(tenants) }).tenants[0]?.writer, { text: '00123' });
+  t.like(load({ config: file('memory: 67108864\nshards: 2\nlease-ms: 300') }), { memoryBytes: 64 << 20, shards: 2 });
+});
+
+test('an option that stands in the file in two spellings is refused', (t) => {
+  const config = file('data-dir: /tmp/a\ndataDir: /tmp/b');
+  t.throws(() => load({ config }), refused(/data-dir stands there twice, also as dataDir$/));
+  const fields = 'shards: 1, token-file: /tmp/a, tokenFile: /tmp/b';
+  t.throws(
+    () => load({ config: file(`tenants: { shop: { ${fields} } }`) }),
+    refused(/shop: tokenFile is given twice$/),
+  );
 });
 
 test('the file may be JSON, and peers a map', (t) => {

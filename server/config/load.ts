@@ -2,7 +2,7 @@
  * From what an operator wrote to ServerSettings: flags before environment variables (FARKV_*) before the configuration
  * file before defaults. Every wrong value is an ERR_CONFIG that names the place it came from and what would be right.
  */
-import { parse as parseYaml } from 'yaml';
+import { parseDocument, visit } from 'yaml';
 import { FarkvError } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
 import { isSameHost, needsDevice, PROVIDERS, type Provider, type TransportChoice } from '../../core/providers.js';
@@ -49,11 +49,27 @@ interface Given {
 }
 type Sources = Map<OptionName, Given>;
 
+/**
+ * YAML 1.2 contains JSON, so one parser reads both. A number that is written in another way than this program would
+ * write it stays the text that it is: a zone of 1.10 is not 1.1, and a token of digits is none that was rounded.
+ */
+function readYaml(text: string): unknown {
+  const document = parseDocument(text);
+  const [error] = document.errors;
+  if (error !== undefined) throw error;
+  visit(document, {
+    Scalar: (_, node) => {
+      if (typeof node.value === 'number' && node.source !== undefined && String(node.value) !== node.source)
+        node.value = node.source;
+    },
+  });
+  return document.toJS();
+}
+
 function fileSource(path: string): Sources {
   let parsed: unknown;
   try {
-    // YAML 1.2 contains JSON, so one parser reads both.
-    parsed = parseYaml(readRegular(path, TEXT_BYTES_MAX).toString()) as unknown;
+    parsed = readYaml(readRegular(path, TEXT_BYTES_MAX).toString());
   } catch (cause) {
     throw configError(`--config: ${path} cannot be read: ${(cause as Error).message.split('\n')[0] ?? ''}`, cause);
   }
@@ -61,9 +77,12 @@ function fileSource(path: string): Sources {
   if (typeof parsed !== 'object' || Array.isArray(parsed))
     throw configError(`--config: ${path} is not a map of options to values`);
   const found: Sources = new Map();
+  const spelled = new Set<OptionName>();
   for (const [key, value] of Object.entries(parsed)) {
     const name = NAMES.get(key);
     if (name === undefined) throw configError(`${path}: ${unknownName('key', key, OPTION_NAMES)}`);
+    if (spelled.has(name)) throw configError(`${path}: ${name} stands there twice, also as ${camelName(name)}`);
+    spelled.add(name);
     if (value !== null) found.set(name, { value: value as unknown, where: `${name} in ${path}` });
   }
   return found;
@@ -137,7 +156,8 @@ export interface LoadOptions {
 
 /** `given.config` names the file. Throws ERR_CONFIG. */
 export function loadSettings(given: GivenOptions, options: LoadOptions): ServerSettings {
-  const configFile = given.config ?? options.env[envName('config')];
+  const inEnvironment = options.env[envName('config')];
+  const configFile = given.config ?? (inEnvironment === '' ? undefined : inEnvironment);
   checkEnvironment(options.env);
   const flags = givenSource(given, options.dashes);
   const sources: Sources = new Map([

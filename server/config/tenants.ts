@@ -55,7 +55,9 @@ function domain(name: string, fields: readonly (readonly [string, unknown])[]): 
   const given = new Map<(typeof FIELDS)[keyof typeof FIELDS], unknown>();
   for (const [key, value] of fields) {
     if (!Object.hasOwn(FIELDS, key)) throw new Error(`${name}: ${unknownName('field', key, Object.keys(FIELDS))}`);
-    given.set(FIELDS[key as keyof typeof FIELDS], value);
+    const field = FIELDS[key as keyof typeof FIELDS];
+    if (given.has(field)) throw new Error(`${name}: ${key} is given twice`);
+    given.set(field, value);
   }
   if (!given.has('shards')) throw new Error(`${name} needs shards=N`);
   if (given.has('token') === given.has('tokenFile')) throw new Error(`${name} needs either token-file or token`);

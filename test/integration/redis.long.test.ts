@@ -166,6 +166,12 @@ test('a password, from the address or the environment, and TLS', async (t) => {
   t.is(refused.code, 77);
   t.regex(refused.stderr, /^farkv import: the Redis server refuses PING: NOAUTH [^\n]*\n$/);
   t.like(await run('import', `redis://:wrong@127.0.0.1:${port}`), { code: 77 });
+  const plain = await run('import', `redis://:open%20sesame@127.0.0.1:${port}`, '--redis-ca', tlsFile('ca.pem'));
+  t.is(plain.code, 2);
+  t.regex(plain.stderr, /^farkv import: --redis-ca: it is for an address with TLS: rediss:\/\/, not redis:\/\/$/m);
+  const nobody = await run('import', `redis://nobody@127.0.0.1:${port}`);
+  t.is(nobody.code, 77);
+  t.regex(nobody.stderr, /the Redis server refuses AUTH: WRONGPASS/);
   t.like(await run('import', `redis://default:open%20sesame@127.0.0.1:${port}`), {
     code: 0,
     stdout: '1 entries written\n',

@@ -26,6 +26,8 @@ export class StoreInMemory {
   inlineMax = 100;
   /** Called before a value is read by itself. */
   onGet: (name: string) => void = () => undefined;
+  /** What a put of this entry is answered with. */
+  refuses: (key: Buffer, value: Buffer) => Error | undefined = () => undefined;
   readonly entries = new Map<string, EntryRecord & { readonly version: bigint }>();
   puts = 0;
   #version = 0n;
@@ -72,6 +74,8 @@ export class StoreInMemory {
         return Promise.resolve(this.entries.get(at(key)));
       },
       put: (key: Buffer, value: Buffer, { ttlMs, flags = 0 }: WriteOptions = {}) => {
+        const refusal = this.refuses(key, value);
+        if (refusal !== undefined) return Promise.reject(refusal);
         this.puts++;
         const expiresAtMs = ttlMs === undefined ? undefined : Date.now() + ttlMs;
         this.set({ namespace, key, value, codec, flags, expiresAtMs });

@@ -3,6 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { FarkvError } from '../../core/errors.js';
 import { seeded } from '../../test/support/random.js';
 import { nameOf, randomEntry, StoreInMemory } from '../../test/support/stored-entries.js';
 import { EVERY_NAMESPACE } from '../../native/native-client.js';
@@ -16,7 +17,12 @@ import { MANIFEST, readManifest } from './manifest.js';
 import { restoreBackup } from './restore.js';
 import { takeBackup } from './take.js';
 
-const NOTHING = { damage: () => undefined, checked: () => undefined, written: () => undefined };
+const NOTHING = {
+  damage: () => undefined,
+  checked: () => undefined,
+  written: () => undefined,
+  refused: () => undefined,
+};
 
 function directoryOf(t: ExecutionContext): string {
   const directory = mkdtempSync(join(tmpdir(), 'farkv-backup-'));
@@ -185,6 +191,25 @@ test('present keys are replaced, or kept with --keep-newer; a restore can be run
     t.like(await restore(directory, [target]), { written: 2 });
     same(t, target.entries.values(), [...entries, entry('c', 'c')]);
   }
+});
+
+test('an entry that the cluster refuses is told by its key, and the others are restored', async (t) => {
+  const directory = directoryOf(t);
+  await takeBackup(
+    [storeOf([entry('a', 'a'), entry('large', 'x'.repeat(50)), entry('z', 'z')])],
+    directory,
+    () => undefined,
+  );
+  const target = new StoreInMemory();
+  target.refuses = (_, value) =>
+    value.length > 10 ? new FarkvError('ERR_TABLE_FULL', 'too small for the value') : undefined;
+  const refused: string[] = [];
+  const restored = await restoreBackup(directory, await readManifest(directory), [target], false, {
+    ...NOTHING,
+    refused: (key, error) => refused.push(`${String(key)} ${error.code}`),
+  });
+  t.like(restored, { written: 2 });
+  t.deepEqual(refused, ['large ERR_TABLE_FULL']);
 });
 
 test('of a damaged backup nothing is written, and each damage is named', async (t) => {

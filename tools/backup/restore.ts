@@ -4,10 +4,11 @@
  * written. Each chunk is checked again as it is read for being written.
  *
  * What was written stays when it fails; it can be done again, since every entry is put, or (`keep`) is there already.
+ * An entry that the cluster refuses is told, and the others are written.
  */
 import { join } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
-import { EntryWriter } from '../transfer/entry-writer.js';
+import { EntryWriter, isOfEntry } from '../transfer/entry-writer.js';
 import type { TransferClient } from '../transfer/transfer-client.js';
 import { checkBackup } from './check.js';
 import { damageText, readChunks, type Damage } from './chunk-reader.js';
@@ -19,6 +20,7 @@ export interface RestoreEvents {
   readonly damage: (damage: Damage) => void;
   readonly checked: (bytes: number) => void;
   readonly written: (bytes: number, entries: number) => void;
+  readonly refused: (key: Buffer, error: FarkvError) => void;
 }
 
 export interface Restored {
@@ -70,7 +72,12 @@ export async function restoreBackup(
       for await (const part of readChunks(join(directory, name), { backup: manifest.id, tenant, shard })) {
         if (part.kind === 'damage') throw new FarkvError('ERR_CORRUPT', damageText(part));
         if (part.kind === 'end') continue;
-        for (const entry of part.entries) await writer.put(entry);
+        for (const entry of part.entries)
+          await writer.put(entry, (error) => {
+            if (!isOfEntry(error)) return false;
+            events.refused(entry.key, error);
+            return true;
+          });
         bytes += part.bytes;
         entries += part.entries.length;
         events.written(bytes, entries);

@@ -89,6 +89,8 @@ export class RedisConnection {
   static async open(address: RedisAddress, options: RedisOptions): Promise<RedisConnection> {
     const { host, port, tls, user, password, database } = address;
     const name = `${host}:${port}`;
+    if (options.caFile !== undefined && !tls)
+      throw new FarkvError('ERR_CONFIG', '--redis-ca: it is for an address with TLS: rediss://, not redis://');
     const ca = options.caFile === undefined ? undefined : readAuthority(options.caFile);
     const socket = tls
       ? connectTls({
@@ -100,8 +102,9 @@ export class RedisConnection {
       : connectTcp({ host, port });
     const connection = new RedisConnection(socket, name, options);
     try {
-      if (password !== undefined)
-        await connection.#must(user === undefined ? ['AUTH', password] : ['AUTH', user, password]);
+      // A user without a password may have been made with `nopass`; it is never another one that is meant.
+      if (user !== undefined) await connection.#must(['AUTH', user, password ?? '']);
+      else if (password !== undefined) await connection.#must(['AUTH', password]);
       if (database !== 0) await connection.#must(['SELECT', String(database)]);
       await connection.#must(['PING']);
       return connection;

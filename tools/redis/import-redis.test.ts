@@ -66,16 +66,8 @@ test('keys that Redis refuses are named with its reason, and all others are impo
 
 test('keys that the cluster refuses are named, and all others are imported', async (t) => {
   const store = new StoreInMemory();
-  const stored = new StoreInMemory();
-  const view = {
-    withCodec: () => view,
-    put: (key: Buffer, value: Buffer) => {
-      if (String(key).startsWith('bad')) return Promise.reject(new FarkvError('ERR_VALUE_TOO_LARGE', 'too large'));
-      stored.set({ namespace: 0, key, value, codec: 0, flags: 0, expiresAtMs: undefined });
-      return Promise.resolve();
-    },
-  };
-  store.namespace = () => view as never;
+  store.refuses = (key) =>
+    String(key).startsWith('bad') ? new FarkvError('ERR_VALUE_TOO_LARGE', 'too large') : undefined;
   const { written, lines } = await run(
     t,
     {
@@ -87,7 +79,7 @@ test('keys that the cluster refuses are named, and all others are imported', asy
     { store },
   );
   t.is(written, KEYS);
-  t.is(stored.entries.size, KEYS);
+  t.is(store.entries.size, KEYS);
   t.deepEqual(lines, ['not imported, too large: 2 (bad, bad too)']);
 });
 
@@ -97,6 +89,9 @@ test('--on-error stop ends the import at a key that was refused, and says so', a
   t.true(stopped);
   t.true(written >= 700 && written < KEYS, `${written} were written`);
   t.is(lines.length, 1);
+  const alone = await run(t, { keys: new Map([['far', '999999999999000']]) }, { skip: false });
+  t.like(alone, { stopped: false, written: 0 }, 'there was none behind it');
+  t.is(alone.lines.length, 1);
   t.like(await run(t, { keys: keysWith([]) }, { skip: false }), { stopped: false, written: KEYS });
 });
 

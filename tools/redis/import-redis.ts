@@ -123,6 +123,8 @@ export async function importFromRedis(
     }
   };
   const stops = (): boolean => !skip && leftOut.refused > 0;
+  /** Some keys were not looked at. */
+  let stopped = false;
 
   try {
     const sizeNow = async (): Promise<number | undefined> => {
@@ -136,19 +138,21 @@ export async function importFromRedis(
       const page = pageOf(RedisConnection.expect(reply, 'SCAN'));
       for await (const found of strings(redis, page.keys, leftOut))
         for (const batch of batchesOf(found)) {
-          if (stops()) break;
+          stopped ||= stops();
+          if (stopped) break;
           await fetch(batch);
           onRead(total === 0 ? 1 : (end.keys + batch.length) / total, entries, bytes);
         }
       ({ cursor } = page);
       await end.page(cursor, page.keys.length, sizeNow);
-    } while (cursor !== '0' && !stops());
+      stopped ||= stops() && cursor !== '0';
+    } while (cursor !== '0' && !stopped);
   } finally {
     redis.close();
     await writer.end();
   }
   const { written, kept, expired } = writer;
-  return { written, kept, expired, leftOut: leftOut.reasons, stopped: stops() };
+  return { written, kept, expired, leftOut: leftOut.reasons, stopped };
 }
 
 /** Counts the key as left out for what Redis says against it; throws what Redis would say of every key. */

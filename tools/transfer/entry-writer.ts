@@ -8,6 +8,7 @@
 import type { Codec, Keyspace } from '../../client/index.js';
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
 import type { EntryRecord } from './entry.js';
+import { printable } from './key-text.js';
 import { patiently } from './patience.js';
 import { Room } from './room.js';
 import type { TransferClient } from './transfer-client.js';
@@ -15,8 +16,16 @@ import type { TransferClient } from './transfer-client.js';
 const BYTES_MAX = 32 << 20;
 const COUNT_MAX = 512;
 
-/** The entry's own fault; other errors are of the cluster, and end a transfer. */
-const OF_ENTRY: ReadonlySet<ErrorCode> = new Set(['ERR_KEY_INVALID', 'ERR_VALUE_TOO_LARGE', 'ERR_ARGUMENT']);
+/**
+ * The entry's own fault, or one that an entry of another shard or of fewer bytes need not have; other errors are of the
+ * cluster, and end a transfer.
+ */
+const OF_ENTRY: ReadonlySet<ErrorCode> = new Set([
+  'ERR_KEY_INVALID',
+  'ERR_VALUE_TOO_LARGE',
+  'ERR_ARGUMENT',
+  'ERR_TABLE_FULL',
+]);
 
 export const isOfEntry = (error: unknown): error is FarkvError =>
   error instanceof FarkvError && OF_ENTRY.has(error.code);
@@ -24,6 +33,10 @@ export const isOfEntry = (error: unknown): error is FarkvError =>
 /** Values as they are, under the number of the codec that wrote them. */
 function bytesOf(codec: number): Codec<Buffer> {
   return { id: codec, name: `number ${codec}`, encode: (value) => value, decode: (value) => value };
+}
+
+function ofKey(key: Buffer, cause: FarkvError): FarkvError {
+  return new FarkvError(cause.code, `the key ${printable(key)}: ${cause.message}`, { cause });
 }
 
 type Target = Pick<TransferClient, 'namespace'>;
@@ -39,11 +52,15 @@ export class EntryWriter {
   readonly #room = new Room(BYTES_MAX, COUNT_MAX);
   readonly #underWay = new Set<Promise<void>>();
   #failure: { readonly error: unknown } | undefined;
+  #fail: (error: unknown) => void = () => undefined;
+  /** Rejects with the first error that nobody dealt with, which `end` throws too. */
+  readonly failed = new Promise<never>((_, reject) => (this.#fail = reject));
 
   /** `keep`: an entry is put only if its key is absent. */
   constructor(target: Target, keep: boolean) {
     this.#target = target;
     this.#keep = keep;
+    this.failed.catch(() => undefined);
   }
 
   /**
@@ -59,7 +76,9 @@ export class EntryWriter {
     }
     const done = this.#write(entry)
       .catch((error: unknown) => {
-        if (!failed(error)) this.#failure ??= { error };
+        if (failed(error)) return;
+        this.#failure ??= { error: isOfEntry(error) ? ofKey(entry.key, error) : error };
+        this.#fail(this.#failure.error);
       })
       .finally(() => {
         this.#room.leave(bytes);

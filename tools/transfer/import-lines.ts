@@ -1,4 +1,8 @@
-/** Lines of JSON into a cluster. A bad line is reported by its number; then it stops there, or goes on. */
+/**
+ * Lines of JSON into a cluster. A bad line is reported by its number; then it stops there, or goes on. Where it stops it
+ * waits for nothing more of the stream, whose other end may be open for ever.
+ */
+import type { Readable } from 'node:stream';
 import { EntryWriter, isOfEntry } from './entry-writer.js';
 import { entryOfLine, LineError, LINE_BYTES_MAX, linesOf } from './json-lines.js';
 
@@ -24,20 +28,26 @@ export interface LinesDone {
 
 export async function importJsonLines(
   target: ConstructorParameters<typeof EntryWriter>[0],
-  stream: AsyncIterable<Buffer>,
+  stream: Readable,
   { namespace, keep, skip, onBad, onRead }: LinesOptions,
 ): Promise<LinesDone> {
   const writer = new EntryWriter(target, keep);
   let bad = 0;
   let lines = 0;
   let bytes = 0;
+  let stop: () => void = () => undefined;
+  const stopped = new Promise<undefined>((resolve) => (stop = () => resolve(undefined)));
   const isBad = (line: number, why: string): void => {
     bad++;
     onBad(line, why);
+    if (!skip) stop();
   };
+  const all = linesOf(stream);
   try {
-    for await (const { number, bytes: line } of linesOf(stream)) {
-      if (bad > 0 && !skip) break;
+    for (;;) {
+      const next = await Promise.race([stopped, writer.failed, all.next()]);
+      if (next === undefined || next.done === true) break;
+      const { number, bytes: line } = next.value;
       lines = number;
       bytes += (line?.length ?? 0) + 1;
       if (line !== undefined && isBlank(line)) continue;
@@ -57,6 +67,7 @@ export async function importJsonLines(
       onRead(number, bytes);
     }
   } finally {
+    stream.destroy();
     await writer.end();
   }
   return { lines, bad, written: writer.written, kept: writer.kept, expired: writer.expired };

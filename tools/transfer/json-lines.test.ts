@@ -1,4 +1,6 @@
 import test from 'ava';
+import { PassThrough, Readable } from 'node:stream';
+import { FarkvError } from '../../core/errors.js';
 import { seeded } from '../../test/support/random.js';
 import { nameOf, randomEntry, StoreInMemory } from '../../test/support/stored-entries.js';
 import type { EntryRecord } from './entry.js';
@@ -99,11 +101,13 @@ const LINES = ['{"key":"a","value":"1"}', '', '{"key":"b"}', '{"key":"c","value"
 
 async function imported(lines: readonly string[], skip: boolean, store = new StoreInMemory()) {
   const bad: [number, string][] = [];
-  const done = await importJsonLines(
-    store,
-    pieces(Buffer.from(lines.join('\n')), () => 7),
-    { namespace: 2, keep: false, skip, onBad: (line, why) => bad.push([line, why]), onRead: () => undefined },
-  );
+  const done = await importJsonLines(store, Readable.from(pieces(Buffer.from(lines.join('\n')), () => 7)), {
+    namespace: 2,
+    keep: false,
+    skip,
+    onBad: (line, why) => bad.push([line, why]),
+    onRead: () => undefined,
+  });
   return { done, bad: bad.map(([line]) => line), keys: [...store.entries.keys()] };
 }
 
@@ -115,6 +119,37 @@ test('a bad line ends the import, or is named and left out', async (t) => {
     bad: [3, 5],
     keys: keys('a', 'c', 'd'),
   });
+});
+
+test('an import that stops waits for nothing more of its stream', async (t) => {
+  const open = new PassThrough();
+  const bad: number[] = [];
+  const done = importJsonLines(new StoreInMemory(), open, {
+    namespace: 0,
+    keep: false,
+    skip: false,
+    onBad: (line) => bad.push(line),
+    onRead: () => undefined,
+  });
+  open.write('{"key":"a","value":"1"}\nbad\n');
+  t.like(await done, { lines: 2, bad: 1, written: 1 });
+  t.deepEqual(bad, [2]);
+  t.true(open.destroyed);
+});
+
+test('an import ends when the cluster does not take an entry, and waits for nothing more of its stream', async (t) => {
+  const store = new StoreInMemory();
+  store.refuses = () => new FarkvError('ERR_UNAUTHORIZED', 'may only read');
+  const open = new PassThrough();
+  const done = importJsonLines(store, open, {
+    namespace: 0,
+    keep: false,
+    skip: true,
+    onBad: () => t.fail(),
+    onRead: () => undefined,
+  });
+  open.write('{"key":"a","value":"1"}\n');
+  await t.throwsAsync(done, { code: 'ERR_UNAUTHORIZED', message: 'may only read' });
 });
 
 test('a line whose time is over is left out and counted', async (t) => {

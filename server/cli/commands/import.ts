@@ -1,5 +1,6 @@
 /** `farkv import FILE.jsonl|redis://...`: entries from elsewhere. */
 import { createReadStream } from 'node:fs';
+import type { Readable } from 'node:stream';
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
 import { fileReason, openRegularFile, NotRegular } from '../../../net/regular-file.js';
@@ -18,7 +19,7 @@ interface ImportArguments extends ClientArguments {
   readonly redisCa: string | undefined;
 }
 
-async function streamOf(source: string): Promise<{ readonly stream: AsyncIterable<Buffer>; readonly bytes: number }> {
+async function streamOf(source: string): Promise<{ readonly stream: Readable; readonly bytes: number }> {
   if (source === STANDARD) return { stream: process.stdin, bytes: 0 };
   try {
     const file = await openRegularFile(source);
@@ -144,6 +145,8 @@ const command: CliCommand<ImportArguments> = {
       ) as unknown as Argv<ImportArguments>,
   handler: async (args) => {
     if (/^rediss?:\/\//.test(args.source)) await fromRedis(args);
+    else if (args.redisCa !== undefined)
+      throw new FarkvError('ERR_CONFIG', '--redis-ca: it is for a Redis server, rediss://, and not for lines of JSON');
     else await importLines({ ...args, source: namedFile(args.source) });
   },
 };

@@ -2,7 +2,7 @@
 import type { Argv } from 'yargs';
 import { countsOf, Progress } from '../../../tools/transfer/progress.js';
 import type { CliCommand } from '../command.js';
-import { exitCodesHelp } from '../exit-codes.js';
+import { EXIT, exitCodesHelp } from '../exit-codes.js';
 import { print, printError } from '../output.js';
 import { tenantsOptions, withTenants, type TenantsArguments } from '../tenant-clients.js';
 
@@ -10,6 +10,9 @@ interface RestoreArguments extends TenantsArguments {
   readonly dir: string;
   readonly keepNewer: boolean;
 }
+
+/** Refused entries that are named. */
+const NAMED_MAX = 10;
 
 /** Of import too. */
 export const KEEP_NEWER = {
@@ -35,12 +38,14 @@ const restore: CliCommand<RestoreArguments> = {
   handler: async (args) => {
     const { readManifest } = await import('../../../tools/backup/manifest.js');
     const { restoreBackup } = await import('../../../tools/backup/restore.js');
+    const { printable } = await import('../../../tools/transfer/key-text.js');
     const { damageText } = await import('../../../tools/backup/chunk-reader.js');
     const manifest = await readManifest(args.dir);
     const checking = new Progress('check');
     const writing = new Progress('restore');
     let checked = 0;
     let put = 0;
+    let refused = 0;
     await withTenants(args, async (clients) => {
       try {
         const { written, kept, expired } = await restoreBackup(args.dir, manifest, clients, args.keepNewer, {
@@ -57,6 +62,11 @@ const restore: CliCommand<RestoreArguments> = {
             put = entries;
             writing.at(bytes / manifest.bytes, () => countsOf(entries, bytes));
           },
+          refused: (key, error) => {
+            refused++;
+            writing.end();
+            if (refused <= NAMED_MAX) printError(`not restored: the key ${printable(key)}: ${error.message}\n`);
+          },
         });
         checking.end();
         writing.end();
@@ -65,11 +75,16 @@ const restore: CliCommand<RestoreArguments> = {
           ...(expired > 0 ? [`${expired.toLocaleString('en')} have expired`] : []),
         ];
         print(`${[`${written.toLocaleString('en')} entries written`, ...left].join(', ')}\n`);
+        if (refused === 0) return;
+        process.exitCode = EXIT.failed;
+        printError(
+          `farkv restore: the cluster refused ${refused.toLocaleString('en')} of ${manifest.entries.toLocaleString('en')} entries, the others are written. With --keep-newer it can be run again for those alone\n`,
+        );
       } catch (error) {
         writing.end();
         if (put > 0)
           printError(
-            `stopped after ${put.toLocaleString('en')} of ${manifest.entries.toLocaleString('en')} entries; they stay, and the restore can be run again\n`,
+            `stopped after reading ${put.toLocaleString('en')} of ${manifest.entries.toLocaleString('en')} entries; what was written stays, and the restore can be run again\n`,
           );
         throw error;
       } finally {

@@ -72,6 +72,8 @@ export interface Addon {
   bootTimeNs(): bigint;
   /** flock(LOCK_EX | LOCK_NB) on an open descriptor; false when another process holds it. */
   tryLock(fd: number): boolean;
+  /** posix_fadvise(POSIX_FADV_DONTNEED): what is read of the file next is what its disk has. */
+  dropCleanPages(fd: number): void;
   /**
    * Sends a datagram to a Unix socket, a path or @ and an abstract name: undefined, or why not. Waits a second at most.
    */

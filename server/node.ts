@@ -60,7 +60,7 @@ import { othersOf } from './values-elsewhere.js';
 import { isAllFound, isDurable, toldOf, valuesOf, type Values } from './values-log.js';
 
 export type Native = OpenDataPlaneOptions['native'] &
-  Pick<Addon, 'constants' | 'makeTicket' | 'openTicket' | 'crc32c' | 'bootTimeNs' | 'tryLock'>;
+  Pick<Addon, 'constants' | 'makeTicket' | 'openTicket' | 'crc32c' | 'bootTimeNs' | 'tryLock' | 'dropCleanPages'>;
 
 /** Addresses of a server as others may use them. */
 export interface Ports {

@@ -42,6 +42,7 @@ test('a policy is refused unless its numbers fit; a cache has one copy', (t) => 
     { minInSync: 4 },
     { level: 'cache' },
     { level: 'cache', replicas: 1, onLoss: 'wait' },
+    { level: 'durable', onLoss: 'empty' },
   ] as const)
     t.regex(set(wrong), /ERR_CONFIG/, JSON.stringify(wrong));
   t.regex(log.try({ t: 'policy-set', tenant: 3, ...REPLICATED }), /ERR_CONFIG: there is no tenant 3/);

@@ -49,6 +49,11 @@ test('shards that are open do not become durable, nor are durable ones anything 
   t.is(new DurableLog().try({ t: 'policy-set', tenant: 0, ...durable(3), minInSync: 2 }), 'ok');
 });
 
+test('durable values wait for servers that are silent, since these come back with their disks', (t) => {
+  const policy = { t: 'policy-set', tenant: 0, ...durable(3), onLoss: 'empty' } as const;
+  t.regex(new DurableLog().try(policy), /ERR_CONFIG: durable values wait for the servers that have them on disks/);
+});
+
 test('a new durable shard has nothing to wait for before its copy counts', (t) => {
   const log = new CopyLog({ level: 'durable', replicas: 1 }, 1, false).openNew(0, 100);
   t.is(log.copies, 's1 joining');

@@ -69,6 +69,13 @@ export function setPolicy(state: MetadataState, c: PolicySet): Reduced {
     return refused('ERR_CONFIG', `${minInSync} copies in sync of ${replicas}: from 1 to all of them`);
   if (level === 'cache' && (replicas !== 1 || waitsOnLoss({ ...policy, level: 'replicated' })))
     return refused('ERR_CONFIG', 'a cache has one copy, and is served empty when that is lost');
+  // Servers that are silent come back with their disks: silence is no loss.
+  // mutation: copies/durable-served-empty
+  if (level === 'durable' && onLoss === 'empty')
+    return refused(
+      'ERR_CONFIG',
+      'durable values wait for the servers that have them on disks, which come back: farkv shard reset gives up what is lost for good',
+    );
   // Tables that are open are on disks from their first record on, or not at all.
   const isOpen = state.shards.slice(first, first + count).some((s) => s.epoch > 0);
   if (isOpen && (level === 'durable') !== (policyOf(state, first).level === 'durable'))

@@ -226,6 +226,15 @@ static napi_value try_lock(napi_env env, napi_callback_info info) {
     return napi_get_boolean(env, locked, &out) == napi_ok ? out : NULL;
 }
 
+/* dropCleanPages(fd) */
+static napi_value drop_clean_pages(napi_env env, napi_callback_info info) {
+    napi_value argv[1];
+    double fd;
+    if (!arguments(env, info, argv, 1, 1) || !number_argument(env, argv[0], "fd", INT32_MAX, &fd)) return NULL;
+    posix_fadvise((int)fd, 0, 0, POSIX_FADV_DONTNEED); /* a file system that keeps no pages has nothing to drop */
+    return NULL;
+}
+
 /* notify(address, text): undefined, or why it was not sent. */
 static napi_value notify(napi_env env, napi_callback_info info) {
     napi_value argv[2], out;
@@ -369,6 +378,7 @@ bool binding_init_common(napi_env env, napi_value exports) {
            binding_set_function(env, exports, "crc32c", crc32c, NULL) &&
            binding_set_function(env, exports, "bootTimeNs", boot_time_ns, NULL) &&
            binding_set_function(env, exports, "tryLock", try_lock, NULL) &&
+           binding_set_function(env, exports, "dropCleanPages", drop_clean_pages, NULL) &&
            binding_set_function(env, exports, "notify", notify, NULL) &&
            binding_set_function(env, exports, "providerMissing", provider_missing, NULL) &&
            binding_set_function(env, exports, "rdmaAddresses", rdma_addresses, NULL) &&

@@ -47,6 +47,20 @@ export const mutations = rows('copies', {
     policy('a dead owner with nobody to follow: the shard waits, or is emptied when all of its copies are dead'),
   ],
   'reset-while-relied-on': [never(), loss('a vacant shard is reset only when the leases of earlier starts are over')],
+  'reset-while-it-recovers': [
+    always(),
+    {
+      test: 'server/shard-reset.test.ts',
+      title: 'copies are not given up while their server reads them from its disk',
+    },
+  ],
+  'durable-served-empty': [
+    never(),
+    {
+      test: 'core/metadata/recovered.test.ts',
+      title: 'durable values wait for servers that are silent, since these come back with their disks',
+    },
+  ],
   'server-with-a-copy-removed': [
     never(),
     copies('a server with a copy in sync is not removed; one whose copy joins is, with that'),

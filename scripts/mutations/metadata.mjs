@@ -26,6 +26,7 @@ export const mutations = rows('metadata', {
     duties('a learner that has never answered gets no vote, however short the log; one that answers does'),
   ],
   'dead-learner-votes': [always(), members('votes move only while most of those who will vote answer')],
+  'removed-together': [never(), removal('a voter is not removed while the removal of another may be under way')],
   'removed-majority': [
     drop(),
     removal('a voter is removed while most of the others answer, and one that does not vote at any time'),

@@ -11,6 +11,10 @@ const CRASH = faults(
 export const mutations = rows('storage', {
   'vote-unsynced': [drop(), CRASH],
   'entries-unsynced': [drop(), CRASH],
+  'page-cache-believed': [
+    drop(),
+    storage('a start reads what is on the disk, and not what a failed sync has left in the page cache'),
+  ],
   'segment-name-unsynced': [drop(), CRASH],
   'snapshot-unsynced': [drop(), CRASH],
   'directory-unsynced': [

@@ -290,7 +290,7 @@ test('with a real log on a real disk, a member that is started again has what wa
   t.teardown(() => rmSync(path, { recursive: true, force: true }));
   const open = () =>
     RaftStorage.open({
-      disk: new FileDisk(path, (fd) => addon.tryLock(fd)),
+      disk: new FileDisk(path, addon),
       identity: { clusterId: 'x', memberId: 1 },
       bootstrap: [1],
       checksum: (bytes) => addon.crc32c(bytes),

@@ -36,7 +36,7 @@ import { submit } from './submit.js';
 export interface GroupOptions {
   readonly settings: ServerSettings;
   readonly directory: DataDirectory;
-  readonly native: Pick<Addon, 'tryLock' | 'crc32c' | 'bootTimeNs'>;
+  readonly native: Pick<Addon, 'tryLock' | 'dropCleanPages' | 'crc32c' | 'bootTimeNs'>;
   readonly trust: TrustSource | undefined;
   /** 64 random bits of this start, hex. */
   readonly incarnation: string;
@@ -301,7 +301,7 @@ function openLog(options: GroupOptions): ReturnType<typeof RaftStorage.open> {
     );
   }
   const opened = RaftStorage.open({
-    disk: new FileDisk(directory.raftPath, native.tryLock),
+    disk: new FileDisk(directory.raftPath, native),
     // The log belongs to its data directory: one that was put into another is refused.
     identity: { clusterId: directory.instance, memberId: directory.raftId },
     bootstrap: directory.joined ? undefined : settings.peers.map((p) => raftIdOf(p.id)),

@@ -7,7 +7,13 @@ import { prepareRemoval } from './removal.js';
 const NAMES = ['s1', 's2', 's3'];
 
 /** At s1, which leads the voters: those in `near` have its log. */
-function removal(id: string, voters: readonly string[], near: readonly string[], gone: readonly string[] = []) {
+function removal(
+  id: string,
+  voters: readonly string[],
+  near: readonly string[],
+  gone: readonly string[] = [],
+  applied = 100,
+) {
   const { state } = MetadataLog.cluster(1, NAMES);
   const handed: number[] = [];
   const progress = NAMES.map((name) => {
@@ -15,7 +21,7 @@ function removal(id: string, voters: readonly string[], near: readonly string[],
     return { id: raftIdOf(name), state: isNear ? 'replicate' : 'probe', match: 100, active: isNear };
   }) as unknown as MemberProgress[];
   const config = { voters: voters.map(raftIdOf), outgoing: [], learners: [] };
-  const status = { id: raftIdOf('s1'), config, progress, lastIndex: 100 } as unknown as RaftStatus;
+  const status = { id: raftIdOf('s1'), config, progress, applied, lastIndex: 100 } as unknown as RaftStatus;
   const servers = state.servers.filter((s) => !gone.includes(s.id));
   const driver = { status: () => status, state: { ...state, servers }, handOver: (to: number) => void handed.push(to) };
   return { handed, ask: () => prepareRemoval(driver, { t: 'server-remove', id, raftId: raftIdOf(id) }) };
@@ -33,6 +39,14 @@ test('a voter is removed while most of the others answer, and one that does not 
   });
   // Its vote is still there, and out of reach.
   t.throws(removal('s2', NAMES, NAMES, ['s3']).ask, { code: 'ERR_BUSY', message: /not one that was removed/ });
+});
+
+test('a voter is not removed while the removal of another may be under way', (t) => {
+  const early = removal('s3', NAMES, NAMES, [], 99);
+  t.throws(early.ask, {
+    code: 'ERR_BUSY',
+    message: /^s3 votes in the metadata group, and other changes are under way/,
+  });
 });
 
 test('a leader hands over before it is removed, to a voter that has its log', (t) => {

@@ -32,10 +32,12 @@ export function prepareRemoval(
 /** Undefined: the other voters are a majority of themselves, by those that answer and are to stay. */
 function whyVoteNeeded(
   { servers }: Pick<MetadataState, 'servers'>,
-  { config }: Pick<RaftStatus, 'config'>,
+  { config, applied, lastIndex }: Pick<RaftStatus, 'config' | 'applied' | 'lastIndex'>,
   raftId: number,
   near: ReadonlySet<number>,
 ): string | undefined {
+  // What was taken and is not applied yet may remove another voter.
+  if (applied < lastIndex) return 'other changes are under way: try again'; // mutation: metadata/removed-together
   if (config.outgoing.length > 0) return 'votes are on their way to others: try again';
   const left = config.voters.filter((voter) => voter !== raftId);
   const names = new Map(servers.map((s) => [s.raftId, s.id]));

@@ -22,7 +22,7 @@ export interface Disk {
   /** For messages to people. */
   readonly path: string;
   names(): string[];
-  /** undefined: there is no such file. */
+  /** What is on the disk, with all that was written; undefined: there is no such file. Throws when a sync fails. */
   read(name: string): Uint8Array | undefined;
   /** Makes a new, empty file; one of that name is replaced. */
   create(name: string): DiskFile;

@@ -1,6 +1,7 @@
 /** A Disk that is a directory. See disk.ts for why it is synchronous. */
 import fs from 'node:fs';
 import { join } from 'node:path';
+import type { Addon } from '../../native/addon.js';
 import { openRegular, readRegular } from '../../net/regular-file.js';
 import { ownFile } from '../own-file.js';
 import type { Disk, DiskFile } from './disk.js';
@@ -50,10 +51,10 @@ export class FileDisk implements Disk {
   readonly #directory: number;
   #lock: number | undefined;
 
-  /** Makes the directory if there is none. `tryLock` is the addon's: flock without waiting. */
+  /** Makes the directory if there is none. */
   constructor(
     readonly path: string,
-    private readonly tryLock: (fd: number) => boolean,
+    private readonly native: Pick<Addon, 'tryLock' | 'dropCleanPages'>,
   ) {
     fs.mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE });
     this.#directory = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
@@ -68,6 +69,7 @@ export class FileDisk implements Disk {
 
   read(name: string): Uint8Array | undefined {
     try {
+      this.#settle(name);
       // Not the Buffer itself: its slice() would share memory where Uint8Array's copies.
       const { buffer, byteOffset, byteLength } = ownFile(join(this.path, name), (path) =>
         readRegular(path, FILE_BYTES_MAX),
@@ -76,6 +78,20 @@ export class FileDisk implements Disk {
     } catch (error) {
       if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
       throw error;
+    }
+  }
+
+  /**
+   * What was written is on the disk, or fails here. Of what a sync failed for before, the kernel says that it is (Rebello
+   * et al., "Can Applications Recover from fsync Failures?", ATC 2020): it is not to be found in the page cache.
+   */
+  #settle(name: string): void {
+    const fd = this.#open(name, fs.constants.O_RDONLY);
+    try {
+      fs.fdatasyncSync(fd);
+      this.native.dropCleanPages(fd); // mutation: storage/page-cache-believed
+    } finally {
+      fs.closeSync(fd);
     }
   }
 
@@ -103,7 +119,7 @@ export class FileDisk implements Disk {
     // Opened without truncation and never removed: a lock file that is replaced would be two files, each locked by one
     // process.
     const fd = this.#open(name, O_RDWR | O_CREAT);
-    if (!this.tryLock(fd)) {
+    if (!this.native.tryLock(fd)) {
       fs.closeSync(fd);
       return false;
     }

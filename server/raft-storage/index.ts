@@ -1,7 +1,7 @@
 /**
  * server/raft-storage: the durable side of a Raft member (raft-storage.ts). For the driver:
  *
- *   const disk = new FileDisk(join(dataDir, 'raft'), addon.tryLock);
+ *   const disk = new FileDisk(join(dataDir, 'raft'), addon);
  *   const { storage, restored, created } = RaftStorage.open({
  *     disk, identity: { clusterId, memberId: raftId }, bootstrap: the first voters, or undefined to join, checksum:
  *     addon.crc32c, rebuild: 'farkv member remove s3, move the directory away, farkv server --join HOST:PORT', notice,

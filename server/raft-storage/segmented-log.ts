@@ -113,8 +113,6 @@ export class SegmentedLog {
       );
       file.truncate(last.end);
     }
-    // Records that were written and not synced before the process died are whole in the page cache, and may not be on
-    // disk yet.
     file.datasync();
     return {
       log: new SegmentedLog(disk, checksum, segmentBytes, segments, file),

@@ -151,7 +151,7 @@ test.serial('a snapshot that cannot be written costs nothing but a longer log, a
 test.serial('a sync of the metadata that fails ends its server, and nothing is lost', async (t) => {
   const { server, disk, values, client } = await one(t, 'sync', 'EIO', '/raft/');
   disk.fail();
-  const set = farkv(['replication', 'set', '--on-loss', 'empty', '--connect', server.address]);
+  const set = farkv(['replication', 'set', '--replicas', '2', '--connect', server.address]);
   t.is((await server.exit).signal, 'SIGABRT');
   t.regex(
     server.stderr,

@@ -132,7 +132,7 @@ test.serial('a file of a data directory', (t) => {
 
 test.serial("a file of Raft's log", (t) => {
   const path = at('raft');
-  const disk = new FileDisk(path, () => true);
+  const disk = new FileDisk(path, { tryLock: () => true, dropCleanPages: () => undefined });
   t.teardown(() => disk.close());
   execFileSync('mkfifo', ['-m', '600', join(path, 'pipe')]);
   symlinkSync(SPARSE, join(path, 'sparse'));

@@ -32,7 +32,10 @@ class FailingDisk extends FileDisk {
 }
 
 function fail(): void {
-  const disk = new FailingDisk(mkdtempSync(join(tmpdir(), 'farkv-sync-')), () => true);
+  const disk = new FailingDisk(mkdtempSync(join(tmpdir(), 'farkv-sync-')), {
+    tryLock: () => true,
+    dropCleanPages: () => undefined,
+  });
   const { storage } = RaftStorage.open({
     disk,
     identity: { clusterId: 'c', memberId: 1 },

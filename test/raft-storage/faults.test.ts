@@ -212,6 +212,21 @@ test('without room for a new segment nothing is lost either', (t) => {
   t.is(model.restart(open(disk).restored, undefined, undefined), undefined);
 });
 
+test('what a start finds is there after the next loss of power, also where a sync had failed', (t) => {
+  for (let seed = 1; seed <= 20; seed++) {
+    const disk = new MemoryDisk('/m', new Random(seed));
+    const { storage } = open(disk);
+    act(storage, LIFE[0]!);
+    disk.failSync = true;
+    const batch = { hardState: undefined, snapshot: undefined, entries: [entry(3, 2)] };
+    t.throws(() => storage.persist(batch), { message: /EIO/ });
+    disk.crash(false);
+    const again = open(disk);
+    disk.crash(true);
+    t.deepEqual(open(disk).restored.entries, again.restored.entries, `seed ${seed}`);
+  }
+});
+
 test('a failed sync is never tried again: it is fatal, also when it says that there is no room', (t) => {
   const disk = new MemoryDisk('/m', new Random(1));
   const { storage } = open(disk);

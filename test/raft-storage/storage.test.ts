@@ -8,13 +8,14 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import type { Entry, Ready, Snapshot } from '../../core/raft/index.js';
 import { FileDisk, RaftStorage, type Disk, type StorageOptions } from '../../server/raft-storage/index.js';
@@ -23,6 +24,7 @@ import { crc32c } from '../support/crc32c.js';
 import { seeded } from '../support/random.js';
 
 const SEGMENT_BYTES = 1000;
+const NATIVE = { dropCleanPages: (fd: number) => addon.dropCleanPages(fd) };
 const identity = { clusterId: 'one', memberId: 3 };
 
 function directory(t: ExecutionContext): string {
@@ -51,7 +53,7 @@ function options(disk: Disk, more: Partial<StorageOptions> = {}): StorageOptions
 }
 
 const open = (path: string, more: Partial<StorageOptions> = {}) =>
-  RaftStorage.open(options(new FileDisk(path, () => true), more));
+  RaftStorage.open(options(new FileDisk(path, { ...NATIVE, tryLock: () => true }), more));
 
 const entry = (index: number, term: number, size = 40): Entry => ({
   index,
@@ -261,8 +263,21 @@ test('a directory of another cluster or another member is refused', (t) => {
   });
 });
 
+test('a start reads what is on the disk, and not what a failed sync has left in the page cache', (t) => {
+  const path = written(t);
+  const dropped = new Set<string>();
+  const dropCleanPages = (fd: number): void => {
+    dropped.add(basename(readlinkSync(`/proc/self/fd/${fd}`)));
+    addon.dropCleanPages(fd);
+  };
+  RaftStorage.open(options(new FileDisk(path, { tryLock: () => true, dropCleanPages }))).storage.close();
+  const files = readdirSync(path).filter((name) => /^(?:log-|snapshot|state|member)/.test(name));
+  t.true(files.length >= 3);
+  t.deepEqual([...dropped].sort(), files.sort());
+});
+
 test('a directory that another process holds is refused', (t) => {
-  t.throws(() => RaftStorage.open(options(new FileDisk(directory(t), () => false))), {
+  t.throws(() => RaftStorage.open(options(new FileDisk(directory(t), { ...NATIVE, tryLock: () => false }))), {
     code: 'ERR_DATA_DIR',
     message: /in use by another process/,
   });
@@ -276,7 +291,7 @@ test('with the addon, the lock is real and the checksum is the one that these te
   }
   const path = directory(t);
   const native = { checksum: (bytes: Uint8Array) => addon.crc32c(bytes) };
-  const disk = () => new FileDisk(path, (fd) => addon.tryLock(fd));
+  const disk = () => new FileDisk(path, addon);
   const { storage } = RaftStorage.open(options(disk(), native));
   t.throws(() => RaftStorage.open(options(disk(), native)), {
     code: 'ERR_DATA_DIR',

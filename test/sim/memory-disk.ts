@@ -4,6 +4,8 @@
  * between any two operations.
  *
  * A crash of the process alone keeps everything (the page cache outlives it), and what was not synced stays unsynced.
+ * What a sync failed for is in the page cache alone from then on: Linux calls such pages clean, and a later sync passes
+ * over them (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020). A read is of the disk.
  */
 import type { Disk, DiskFile } from '../../server/raft-storage/disk.js';
 import type { Random } from '../support/random.js';
@@ -19,6 +21,8 @@ interface PendingWrite {
   readonly oldSize: number;
   /** A truncation: `bytes` is empty and the file ends at `position`. */
   readonly truncation: boolean;
+  /** A sync failed for it. */
+  failed: boolean;
 }
 
 const NOTHING = new Uint8Array(0);
@@ -32,7 +36,7 @@ class MemoryFile {
   write(position: number, bytes: Uint8Array): void {
     const end = position + bytes.length;
     const old = position >= this.size ? NOTHING : this.bytes.slice(position, Math.min(end, this.size));
-    this.pending.push({ position, bytes: bytes.slice(), old, oldSize: this.size, truncation: false });
+    this.pending.push({ position, bytes: bytes.slice(), old, oldSize: this.size, truncation: false, failed: false });
     this.put(position, bytes);
     // The kernel writes back what nobody syncs, in the end.
     if (this.pending.length > WRITE_BACK) this.pending.splice(0, WRITE_BACK >> 1);
@@ -57,8 +61,33 @@ class MemoryFile {
       old: this.bytes.slice(size, this.size),
       oldSize: this.size,
       truncation: true,
+      failed: false,
     });
     this.size = size;
+  }
+
+  sync(): void {
+    this.pending = this.pending.filter((write) => write.failed);
+  }
+
+  /** What the page cache has and the disk has not, though the kernel says that it has. */
+  forget(): void {
+    for (const write of this.pending.toReversed()) if (write.failed) this.#lose(write);
+    this.pending = this.pending.filter((write) => !write.failed);
+  }
+
+  /** The size is in the journal of the file system, and comes with the next sync of anything. */
+  failSync(): void {
+    this.pending = this.pending.filter((write) => !write.truncation);
+    for (const write of this.pending) write.failed = true;
+  }
+
+  /** It never got to the disk, where there is what there was, or nothing. */
+  #lose({ position, bytes, old }: PendingWrite): void {
+    const end = Math.min(position + bytes.length, this.size);
+    if (end <= position) return;
+    this.bytes.fill(0, position, end);
+    this.bytes.set(old.subarray(0, end - position), position);
   }
 
   /** The machine stopped: each write since the last sync has its own fate. */
@@ -66,11 +95,16 @@ class MemoryFile {
     const { pending } = this;
     this.pending = [];
     for (const write of pending.toReversed()) {
+      if (write.failed) {
+        this.#lose(write);
+        continue;
+      }
       this.size = Math.max(this.size, write.position);
       this.put(write.position, write.old);
       this.size = write.oldSize;
     }
     for (const write of pending) {
+      if (write.failed) continue;
       const fate = random.below(4);
       if (fate === 0) continue;
       if (write.truncation) this.size = Math.min(this.size, write.position);
@@ -121,6 +155,7 @@ export class MemoryDisk implements Disk {
 
   read(name: string): Uint8Array | undefined {
     const file = this.#names.get(name);
+    file?.forget();
     return file?.bytes.slice(0, file.size);
   }
 
@@ -210,8 +245,8 @@ export class MemoryDisk implements Disk {
       },
       datasync: () => {
         this.#operation();
-        this.#sync();
-        file.pending = [];
+        this.#sync(file);
+        file.sync();
       },
       truncate: (size) => {
         this.#operation();
@@ -227,10 +262,11 @@ export class MemoryDisk implements Disk {
     else this.#names.set(name, file);
   }
 
-  #sync(): void {
+  #sync(file?: MemoryFile): void {
     this.counters.syncs++;
     if (!this.failSync) return;
     this.failSync = false;
+    file?.failSync();
     throw Object.assign(new Error(`${this.syncError}: fdatasync`), { code: this.syncError, syscall: 'fdatasync' });
   }
 

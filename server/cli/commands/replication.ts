@@ -71,6 +71,11 @@ export function policyFrom(asked: Asked, known: Policy | undefined): Policy {
       'ERR_CONFIG',
       `a cache has one copy, and is served empty when that is lost; for more say it all: --level replicated --replicas ${Math.max(2, replicas)}${asked.onLoss === undefined ? '' : ` --on-loss ${asked.onLoss}`}`,
     );
+  if (level === 'durable' && asked.onLoss === 'empty')
+    throw new FarkvError(
+      'ERR_CONFIG',
+      '--on-loss empty is not for durable values: servers that are silent come back with them on their disks. farkv shard reset gives up what is lost for good',
+    );
   return {
     level,
     replicas,
@@ -151,7 +156,7 @@ const command: CliCommand<ConnectionArguments> = {
             .option('on-loss', {
               choices: ['wait', 'empty'] as const,
               describe:
-                'When no copy is left: wait for an operator, or serve the shard empty. Default: as it is set; with another level wait',
+                'When no copy is left: wait for an operator, or serve the shard empty; durable values always wait. Default: as it is set; with another level wait',
             }) as unknown as Argv<SetArguments>,
         handler: set,
       })

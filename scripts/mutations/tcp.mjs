@@ -2,7 +2,7 @@
  * What must not be missing from the tcp provider, each with the C test that notices: on a check, or by the thread
  * sanitizer's report.
  */
-import { drop, instead, without } from './checks/operators.mjs';
+import { drop, instead, never, without } from './checks/operators.mjs';
 import { by, rows } from './checks/rows.mjs';
 
 const follow = by('fabric_tcp_follow');
@@ -14,6 +14,7 @@ const THREAD = { sanitizer: 'thread', runs: 30 };
 export const mutations = rows('tcp', {
   'follow-another-tenant': [without('tenant'), follow('a_region_of_another_tenant_is_not_led_to')],
   'follow-beyond-end': [without('to.bytes'), follow('what_leads_nowhere_or_too_far_does_not_come')],
+  'answered-unsent': [never(), hostile('answers_to_reads_that_were_not_sent_cut_a_connection_off')],
   'answer-length': [drop(), hostile('false_answers_cut_a_connection_off_and_write_nothing_beyond_the_buffer')],
   tenant: [without('tenant'), conformance('a_region_of_another_tenant_is_refused')],
   'any-rkey': [

@@ -90,14 +90,16 @@ typedef struct composed {
     uint64_t released, posted;
 } composed;
 
-static composed compose(tcp_conn *c, uint8_t *scratch, bool serves) {
-    composed s = { .released = __atomic_load_n(&c->released, __ATOMIC_ACQUIRE) };
+/* READs that were posted and not sent are fewer than there are slots, unless some were answered before they were sent. */
+static bool peer_lies(const tcp_conn *c, uint64_t posted) { return posted - c->requested > TCP_DEPTH; }
+
+static composed compose(tcp_conn *c, uint64_t posted, uint8_t *scratch, bool serves) {
+    composed s = { .released = __atomic_load_n(&c->released, __ATOMIC_ACQUIRE), .posted = posted };
     if (tcp_credit_due(c, s.released)) {
         /* Before it is sent: the responder may see the peer make use of it at once. */
         __atomic_store_n(&c->credit_limit, s.released, __ATOMIC_RELEASE);
         s.credit = tcp_frame_encode(&(tcp_frame){ .type = TCP_CREDIT, .argument = s.released }, scratch);
     }
-    s.posted = __atomic_load_n(&c->posted, __ATOMIC_ACQUIRE);
     for (uint64_t i = c->requested; i != s.posted; i++) {
         const tcp_slot *q = &c->slots[i % TCP_DEPTH];
         tcp_frame f = {
@@ -199,7 +201,12 @@ static bool write_once(tcp_conn *c, const tcp_io *io, bool driver, bool serves) 
         kept = c->cut_bytes + c->left_bytes;
         if (c->cut_bytes) v[n++] = (struct iovec){ c->cut + c->cut_at, c->cut_bytes };
         if (c->left_bytes) v[n++] = (struct iovec){ c->left + c->left_at, c->left_bytes };
-        s = compose(c, scratch, serves);
+        uint64_t posted = __atomic_load_n(&c->posted, __ATOMIC_ACQUIRE);
+        if (peer_lies(c, posted)) { /* mutation: tcp/answered-unsent */
+            give_up(c);
+            return false;
+        }
+        s = compose(c, posted, scratch, serves);
         fresh = s.credit + s.reads + s.answers;
         if (fresh) v[n++] = (struct iovec){ scratch, fresh };
     }

@@ -147,16 +147,21 @@ static bool private_of_peer(verbs_conn *c, const verbs_event *e) {
     return true;
 }
 
+/* Whether this provider, of any version, wrote its private data: over InfiniBand there are always as many bytes, zeros
+ * where nobody listens. */
+static bool has_private(const verbs_event *e, verbs_private *p) {
+    if (e->private_bytes < sizeof *p) return false;
+    memcpy(p, e->private_data, sizeof *p);
+    return p->magic == VERBS_MAGIC && sizeof *p + p->bytes <= e->private_bytes;
+}
+
 static void completed(verbs_conn *c, fab_wc_opcode opcode, fab_wc_status status, verbs_event *e) {
     fab_wc wc = { .opcode = opcode, .status = status, .conn = &c->head };
     verbs_private p;
-    if (e && e->private_bytes >= sizeof p) {
-        memcpy(&p, e->private_data, sizeof p);
-        if (p.magic == VERBS_MAGIC && sizeof p + p.bytes <= e->private_bytes) {
-            wc.data = e->private_data + sizeof p;
-            wc.bytes = p.bytes;
-            c->cq->held_event = e; /* freed by a poll that finds everything polled */
-        }
+    if (e && has_private(e, &p)) {
+        wc.data = e->private_data + sizeof p;
+        wc.bytes = p.bytes;
+        c->cq->held_event = e; /* freed by a poll that finds everything polled */
     }
     verbs_stash(c->cq, &wc);
 }
@@ -376,7 +381,7 @@ static void handle(verbs_cq *cq, verbs_event *e) {
     case RDMA_CM_EVENT_ESTABLISHED: established(c, e); break;
     case RDMA_CM_EVENT_REJECTED:
         if (setting_up)
-            connect_failed(c, e->private_bytes >= sizeof(verbs_private) ? FAB_REM_ACCESS_ERR : FAB_RETRY_EXC_ERR, e);
+            connect_failed(c, has_private(e, &(verbs_private){ 0 }) ? FAB_REM_ACCESS_ERR : FAB_RETRY_EXC_ERR, e);
         else
             verbs_break(c, FAB_SUCCESS, FAB_GENERAL_ERR);
         break;

@@ -287,16 +287,14 @@ int verbs_poll(fab_cq *queue, fab_wc *wc, int max) {
         cq->held_event = NULL;
         if (cq->disconnects_due) give_disconnects(cq); /* what came before was polled by an earlier call */
         if (atomic_load_explicit(&cq->has_events, memory_order_relaxed)) verbs_events(cq);
+        if ((++cq->polls & 1023) == 0) verbs_timeouts(cq); /* also of a queue that is never idle */
         if (cq->cq) {
             cq->draining = true;
             drain_some(cq);
             cq->draining = false;
             if (cq->endings) verbs_drain(cq);
         }
-        if (cq->stash_head == cq->stash_tail) {
-            if ((++cq->idle_polls & 1023) == 0) verbs_timeouts(cq);
-            return 0;
-        }
+        if (cq->stash_head == cq->stash_tail) return 0;
     }
     int n = 0;
     while (n < max && cq->stash_head != cq->stash_tail) wc[n++] = cq->stash[cq->stash_head++ & (cq->stash_size - 1)];

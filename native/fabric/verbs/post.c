@@ -4,8 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
+/* When all READs before the refused one have completed. SENDs before it may have no completion of their own. */
 void verbs_refuse(verbs_conn *c) {
-    if (c->refused && c->state == VERBS_UP && c->sq_tail == c->refused_at) verbs_break(c, c->refused, c->refused);
+    if (!c->refused || c->state != VERBS_UP) return;
+    uint32_t i = c->sq_tail;
+    while (i != c->refused_at && c->sq[i % VERBS_SQ].kind == VERBS_SQ_SEND) i++;
+    if (i == c->refused_at) verbs_break(c, c->refused, c->refused);
 }
 
 /* The chained work request `i`, if it is one, asks for its completion. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "../../base/clock.h"
 #include "../../fabric/tcp/frame.h"
+#include "../../fabric/tcp/tcp.h"
 #include "../check.h"
 #include "fabric_tcp_rig.h"
 #include "tcp_raw.h"
@@ -338,6 +339,49 @@ TEST(after_a_refused_read_nothing_more_is_served) {
 
 /* ---- answers to the owner's READs ---- */
 
+/* A peer that reads nothing, so that READs are posted that cannot be sent, and answers those. */
+TEST(answers_to_reads_that_were_not_sent_cut_a_connection_off) {
+    enum { LAG = 16 * TCP_DEPTH, FRAME = TCP_HEADER_BYTES + 8 };
+    rig_open(NULL);
+    fab_conn *conn;
+    int fd = rig_stranger(&conn), small = 4096;
+    const tcp_conn *c = (const tcp_conn *)conn;
+    CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
+    static uint8_t to[8], said[256 * FRAME], heard[1 << 16];
+    fab_mr *mr;
+    CHECK_EQ(fab_reg_local(rig.p.owner.domain, to, sizeof to, &mr), 0);
+    fab_read r = { .local = to, .local_mr = mr, .remote_addr = 1, .rkey = 2, .bytes = sizeof to };
+    uint32_t posted = 0, answered = 0;
+    size_t at = 0, end = 0;
+    bool over = false;
+    uint64_t start = fkv_now_ns();
+    while (!over) {
+        CHECK(check_in_time(start));
+        if (c->posted - c->requested <= LAG) {
+            while (fab_post_reads(conn, &r, 1) == 1) posted++;
+            fab_flush(rig.p.owner.cq);
+            if (at == end)
+                for (at = end = 0; answered != posted && end + FRAME <= sizeof said; answered++) {
+                    tcp_frame f = { .type = TCP_DATA, .last = true, .number = answered, .argument = sizeof to };
+                    end += tcp_frame_encode(&f, said + end) + sizeof to;
+                }
+            ssize_t n = send(fd, said + at, end - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+            if (n > 0) at += (size_t)n;
+        } else {
+            (void)!recv(fd, heard, sizeof heard, MSG_DONTWAIT); /* it reads on, and what waited is sent */
+            fab_flush(rig.p.owner.cq);
+        }
+        fab_wc wc[64];
+        int n = fab_poll(rig.p.owner.cq, wc, 64);
+        for (int i = 0; i < n; i++) over |= wc[i].opcode == FAB_WC_DISCONNECT;
+    }
+    fab_disconnect(conn);
+    close(fd);
+    fab_dereg(mr);
+    rig_honest_read();
+    rig_close();
+}
+
 TEST(false_answers_cut_a_connection_off_and_write_nothing_beyond_the_buffer) {
     static const struct {
         tcp_frame f;
@@ -477,6 +521,7 @@ int main(int argc, char **argv) {
     RUN(credit_that_goes_backwards_cuts_a_connection_off);
     RUN(after_a_refused_read_nothing_more_is_served);
     RUN(false_answers_cut_a_connection_off_and_write_nothing_beyond_the_buffer);
+    RUN(answers_to_reads_that_were_not_sent_cut_a_connection_off);
     RUN(a_refusal_by_the_peer_completes_the_read_and_flushes_the_next);
     RUN(a_server_that_is_none_is_given_up_by_its_client);
     return check_end(argc, argv);

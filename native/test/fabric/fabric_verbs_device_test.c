@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include "../../base/clock.h"
 #include "../../client/session/rendezvous.h"
 #include "fabric_verbs_device_rig.h"
 
@@ -325,6 +326,78 @@ TEST(memory_that_a_device_writes_is_not_copied_for_children) {
     rig_free(r);
 }
 
+/* 31 short messages in a row ask for no completion. */
+TEST(a_refused_read_behind_a_short_message_completes) {
+    rig *r = rig_new();
+    verbs_conn *c = established(r, 1);
+    c->qp->context = &device;
+    c->credits = 64;
+    CHECK_EQ(verbs_send(&c->head, &(struct iovec){ "eight by", 8 }, 1, 8), 0);
+    verbs_flush(&r->cq.head);
+    static uint8_t to[8];
+    fab_mr local = { .base = to, .bytes = sizeof to, .local = true };
+    fab_read q = { .wr_id = 5, .local = to, .local_mr = &local, .rkey = 1ull << 40, .bytes = sizeof to };
+    CHECK_EQ(verbs_post_reads(&c->head, &q, 1), 1);
+    verbs_flush(&r->cq.head);
+    fab_wc wc[4];
+    CHECK_EQ(verbs_poll(&r->cq.head, wc, 4), 1);
+    CHECK_EQ((int)wc[0].opcode, (int)FAB_WC_READ);
+    CHECK_EQ((int)wc[0].status, (int)FAB_REM_ACCESS_ERR);
+    CHECK_EQ(wc[0].wr_id, 5);
+    rig_free(r);
+}
+
+/* Over InfiniBand and RoCE a rejection has room for private data, and zeros there, also where nobody listens. */
+static fab_wc_status rejected(uint32_t bytes, uint16_t magic) {
+    rig *r = rig_new();
+    verbs_conn *c = established(r, 1);
+    c->state = VERBS_CONNECTING;
+    verbs_event *e = calloc(1, sizeof *e);
+    e->type = RDMA_CM_EVENT_REJECTED;
+    e->slot = c->slot;
+    e->generation = c->generation;
+    e->private_bytes = bytes;
+    memcpy(e->private_data, &(verbs_private){ .magic = magic }, sizeof(verbs_private));
+    verbs_post_event(&r->cq, e);
+    fab_wc wc[4];
+    CHECK_EQ(verbs_poll(&r->cq.head, wc, 4), 1);
+    CHECK_EQ((int)wc[0].opcode, (int)FAB_WC_CONNECT);
+    fab_wc_status status = wc[0].status;
+    rig_free(r);
+    return status;
+}
+TEST(where_nobody_listens_is_told_from_an_owner_that_refuses) {
+    CHECK_EQ((int)rejected(0, 0), (int)FAB_RETRY_EXC_ERR);
+    CHECK_EQ((int)rejected(56, 0), (int)FAB_RETRY_EXC_ERR);
+    CHECK_EQ((int)rejected(56, VERBS_MAGIC), (int)FAB_REM_ACCESS_ERR);
+}
+
+TEST(the_time_of_a_read_is_over_also_where_each_poll_finds_something) {
+    rig *r = rig_new();
+    numbers_differ = true;
+    verbs_conn *silent = established(r, 1), *busy = established(r, 1);
+    reads(silent);
+    silent->sq[0].signaled = true;
+    silent->signaled_pending = 1;
+    bool over = false;
+    for (int polls = 0; !over; polls++) {
+        CHECK(polls < 4096); /* two looks: one finds that nothing has come, the next that it is too long */
+        if (polls % 1000 == 0) fkv_clock_skip(3600ll * 1000000000);
+        arrives_for(r, 1, busy->qp_number, 8);
+        fab_wc wc[4];
+        int n = verbs_poll(&r->cq.head, wc, 4);
+        for (int i = 0; i < n; i++) {
+            over |= wc[i].opcode == FAB_WC_READ;
+            if (wc[i].opcode != FAB_WC_RECV) continue;
+            verbs_release(&busy->head, wc[i].data);
+            busy->owed = 0;
+            verbs_pool_flush(&r->pools[1]);
+        }
+    }
+    fkv_clock_restore();
+    rig_free(r);
+}
+
 int main(int argc, char **argv) {
     RUN(what_was_sent_to_a_connection_that_ended_is_not_the_next_one_s);
     RUN(a_message_in_one_tenant_s_memory_reaches_no_connection_of_another);
@@ -340,5 +413,8 @@ int main(int argc, char **argv) {
     RUN(the_channel_of_a_lost_device_wakes_nobody);
     RUN(memory_that_owners_read_does_not_hold_a_lost_device);
     RUN(memory_that_a_device_writes_is_not_copied_for_children);
+    RUN(a_refused_read_behind_a_short_message_completes);
+    RUN(where_nobody_listens_is_told_from_an_owner_that_refuses);
+    RUN(the_time_of_a_read_is_over_also_where_each_poll_finds_something);
     return check_end(argc, argv);
 }

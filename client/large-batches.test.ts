@@ -17,9 +17,9 @@ function fill({ native }: Setup, keys: readonly string[], bytes: number): void {
 /** Answers all that is asked for until `call` has ended; how much was asked for at once, at most. */
 async function mostAtOnce({ native, operations }: Setup, call: Promise<unknown>): Promise<number> {
   let most = 0;
-  let ended = false;
-  const end = call.finally(() => (ended = true));
-  while (!ended) {
+  let ends = 0;
+  const end = call.finally(() => ends++);
+  while (ends === 0) {
     most = Math.max(most, native.outstanding.length);
     native.complete(1);
     operations.drain();

@@ -277,7 +277,7 @@ typedef struct verbs_cq {
     fab_wc *stash;                       /* completions made but not yet polled: a ring that grows */
     uint32_t stash_head, stash_tail, stash_size;
     verbs_event *held_event; /* its private data is in a polled completion */
-    uint32_t polls; /* that found the stash empty */
+    uint32_t polls;          /* that found the stash empty */
     uint32_t disconnects_due;
     bool draining, armed, timer_set;
     bool listens, lost; /* lost: the device, and this queue still has its part */
